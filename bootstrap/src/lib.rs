@@ -1,0 +1,1 @@
+//! Join a running cluster, or be elected its first seed

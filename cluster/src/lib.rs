@@ -1,0 +1,1 @@
+//! Gossip membership after the Akka Cluster Specification

@@ -1,0 +1,1 @@
+//! In-memory driver of coord-api: real leases, virtual time, injectable faults

@@ -1,0 +1,1 @@
+//! ZooKeeper driver of coord-api

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Everything CI checks, one suite after the other, with the time each took against its budget (two cores, cold build
+# not counted in the suites' own budgets).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+summary=()
+suite() {
+    local name=$1 budget=$2 start=$SECONDS
+    shift 2
+    echo "=== $name"
+    "$@"
+    local took=$((SECONDS - start))
+    summary+=("$(printf '%-28s %5d s   budget %5d s' "$name" "$took" "$budget")")
+}
+
+unit() {
+    if cargo nextest --version >/dev/null 2>&1; then
+        cargo nextest run --workspace --locked
+    else
+        cargo test --workspace --all-targets --locked
+    fi
+}
+
+suite "format, lints, docs" 240 scripts/verify.sh
+suite "build" 300 cargo build --workspace --all-targets --locked
+suite "tests" 600 unit
+suite "doc tests" 60 cargo test --workspace --doc --locked --quiet
+
+echo
+printf '%s\n' "${summary[@]}"

@@ -1,0 +1,1 @@
+//! The public conformance suite: what every driver of coord-api owes

@@ -1,0 +1,1 @@
+//! Private etcd and ZooKeeper servers and a fault-injecting TCP proxy for tests
