@@ -1,1 +1,43 @@
-//! The coordination contract: one trait over etcd, ZooKeeper and memory, and the recipes written against it
+//! The coordination contract and the recipes written once against it.
+//!
+//! [`Coordinator`] is the contract: leases, create-if-absent, ephemeral sequential entries, conditional writes and
+//! watches. Its page holds every promise that a driver makes. Drivers live in crates of their own (`coord-mem`,
+//! `coord-etcd`, `coord-zk`); the recipes know only the trait, so they run on any of them.
+//!
+//! | to | look at |
+//! | --- | --- |
+//! | read the contract | [`Coordinator`] |
+//! | name things | [`Key`], [`Entry`], [`Version`], [`LeaseId`] |
+//! | create, and create again after an unknown outcome | [`Create`], [`CreateMode`], [`Coordinator::abandon`] |
+//! | follow changes | [`Watch`], [`WatchEvent`] |
+//! | know whether a failed call may have happened | [`Error::class`], [`Class`] |
+//! | drive time in a test | [`Env`] |
+//! | write a driver | [`driver`] |
+
+mod capabilities;
+mod coordinator;
+mod create;
+pub mod driver;
+mod entry;
+mod env;
+mod error;
+mod expect;
+mod ext;
+mod key;
+mod lease;
+mod prefixed;
+mod watch;
+
+pub use bytes::Bytes;
+pub use capabilities::Capabilities;
+pub use coordinator::{Coordinator, Standing};
+pub use create::{Create, CreateMode, Nonce};
+pub use entry::{Entry, ParseVersionError, Version};
+pub use env::{Env, Instant, Task};
+pub use error::{Class, Error, ErrorKind, Operation, Result};
+pub use expect::Expect;
+pub use ext::CoordinatorExt;
+pub use key::{InvalidKey, Key};
+pub use lease::{Grant, LeaseId, margin};
+pub use prefixed::Prefixed;
+pub use watch::{Target, Watch, WatchEvent};

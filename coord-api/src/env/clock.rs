@@ -1,0 +1,133 @@
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::Instant;
+
+/// A jump of the system's clock past a deadline is noticed within this time.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// Tokio refuses timers too far ahead; nobody waits that long.
+const LONGEST_TIMER: Duration = Duration::from_secs(86_400 * 365);
+
+#[derive(Debug)]
+pub(super) enum Clock {
+    /// The machine's time since boot, suspended time included.
+    Boot,
+    /// Tokio's clock since `base`, and how far this client's clock has jumped ahead of it.
+    Tokio {
+        base: tokio::time::Instant,
+        jumped: watch::Sender<Duration>,
+    },
+}
+
+impl Clock {
+    pub(super) fn boot() -> Clock {
+        Clock::Boot
+    }
+
+    /// All of a process count from the same beginning, so that their instants compare.
+    pub(super) fn tokio() -> Clock {
+        static BASE: OnceLock<std::time::Instant> = OnceLock::new();
+        let base = *BASE.get_or_init(std::time::Instant::now);
+        Clock::Tokio {
+            base: tokio::time::Instant::from_std(base),
+            jumped: watch::Sender::default(),
+        }
+    }
+
+    pub(super) fn simulated() -> Clock {
+        Clock::Tokio {
+            base: tokio::time::Instant::now(),
+            jumped: watch::Sender::default(),
+        }
+    }
+
+    pub(super) fn child(&self) -> Clock {
+        match self {
+            Clock::Boot => Clock::Boot,
+            Clock::Tokio { base, .. } => Clock::Tokio {
+                base: *base,
+                jumped: watch::Sender::default(),
+            },
+        }
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        match self {
+            Clock::Boot => Instant::from_start(since_boot()),
+            Clock::Tokio { base, jumped } => Instant::from_start(base.elapsed() + *jumped.borrow()),
+        }
+    }
+
+    pub(super) async fn sleep_until(&self, deadline: Instant) {
+        match self {
+            Clock::Boot => loop {
+                let left = deadline - self.now();
+                if left.is_zero() {
+                    return;
+                }
+                tokio::time::sleep(left.min(LOOK_AGAIN)).await;
+            },
+            Clock::Tokio { jumped, .. } => {
+                let mut jumps = jumped.subscribe();
+                loop {
+                    let left = deadline - self.now();
+                    if left.is_zero() {
+                        return;
+                    }
+                    tokio::select! {
+                        biased;
+                        Ok(()) = jumps.changed() => {}
+                        () = tokio::time::sleep(left.min(LONGEST_TIMER)) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn jump(&self, by: Duration) {
+        match self {
+            Clock::Boot => {}
+            Clock::Tokio { jumped, .. } => jumped.send_modify(|ahead| *ahead += by),
+        }
+    }
+}
+
+fn since_boot() -> Duration {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let id = rustix::time::ClockId::Boottime;
+    // Elsewhere the monotonic clock is the best there is: on macOS it counts suspended time, too.
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let id = rustix::time::ClockId::Monotonic;
+    let time = rustix::time::clock_gettime(id);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_boot_clock_advances_and_its_sleep_ends() {
+        let clock = Clock::boot();
+        let start = clock.now();
+        clock.sleep_until(start + Duration::from_millis(20)).await;
+        assert!(clock.now() >= start + Duration::from_millis(20));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_jump_ends_a_sleep_that_it_passes() {
+        let clock = std::sync::Arc::new(Clock::simulated());
+        let deadline = clock.now() + Duration::from_secs(10);
+        let sleeper = tokio::spawn({
+            let clock = clock.clone();
+            async move { clock.sleep_until(deadline).await }
+        });
+        let started = tokio::time::Instant::now();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        clock.jump(Duration::from_secs(60));
+        sleeper.await.unwrap();
+        assert_eq!(started.elapsed(), Duration::from_secs(1));
+    }
+}
