@@ -67,7 +67,12 @@ impl Certs {
         std::fs::write(dir.join("openssl.cnf"), CONFIG).expect("openssl's configuration");
         let ca = request(dir, "ca", &["-extensions", "ca"]);
         let [server, client] = ["server", "client"].map(|name| leaf(dir, name));
-        Self { dir: dir.to_owned(), ca: ca.cert, server, client }
+        Self {
+            dir: dir.to_owned(),
+            ca: ca.cert,
+            server,
+            client,
+        }
     }
 
     /// Another client certificate of the same authority, with `name` as its common name.
@@ -93,6 +98,13 @@ fn request(dir: &Path, name: &str, options: &[&str]) -> Identity {
         .current_dir(dir)
         .output()
         .expect("openssl starts");
-    assert!(output.status.success(), "openssl failed: {}", String::from_utf8_lossy(&output.stderr));
-    Identity { cert: dir.join(cert), key: dir.join(key) }
+    assert!(
+        output.status.success(),
+        "openssl failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Identity {
+        cert: dir.join(cert),
+        key: dir.join(key),
+    }
 }

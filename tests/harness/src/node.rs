@@ -58,7 +58,13 @@ impl Node {
         client_addr: SocketAddr,
         ports: Vec<ReservedPort>,
     ) -> Self {
-        let node = Self { launch, client_addr, _ports: ports, running: Mutex::new(None), sandbox };
+        let node = Self {
+            launch,
+            client_addr,
+            _ports: ports,
+            running: Mutex::new(None),
+            sandbox,
+        };
         node.restart();
         node
     }
@@ -137,11 +143,19 @@ impl Node {
         let mut running = self.lock();
         let status = self.reap(&mut running)?;
         drop(running);
-        Some(format!("{} ended with {status}:\n{}", self.launch.program.display(), self.log_tail()))
+        Some(format!(
+            "{} ended with {status}:\n{}",
+            self.launch.program.display(),
+            self.log_tail()
+        ))
     }
 
     fn command(&self) -> Command {
-        let log = File::options().create(true).append(true).open(&self.launch.log).expect("the log opens");
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(&self.launch.log)
+            .expect("the log opens");
         let mut command = Command::new("sh");
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with(self.launch.env_strip) {

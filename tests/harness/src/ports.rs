@@ -28,7 +28,9 @@ impl ReservedPort {
 
     /// Listens on the port from within this process; needs a tokio runtime's context.
     pub(crate) fn listen(&self) -> TcpListener {
-        bound(self.addr).listen(1024).expect("listening on a reserved loopback port")
+        bound(self.addr)
+            .listen(1024)
+            .expect("listening on a reserved loopback port")
     }
 }
 

@@ -66,7 +66,10 @@ impl Sandbox {
             .spawn()
             .expect("sh starts");
         let orders = process.stdin.take();
-        Self { dir, guardian: Mutex::new(Guardian { process, orders }) }
+        Self {
+            dir,
+            guardian: Mutex::new(Guardian { process, orders }),
+        }
     }
 
     /// The folder.
