@@ -47,19 +47,22 @@ impl<T, E: Display> Condition for Result<T, E> {
 /// # use std::time::Duration;
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 /// let mut tries = 0;
-/// let found = coord_harness::eventually(Duration::from_secs(1), "the third try", async || {
+/// let found = coord_harness::eventually(Duration::from_secs(1), "the third try", || {
 ///     tries += 1;
-///     (tries == 3).then_some(tries)
+///     let tries = tries;
+///     async move { (tries == 3).then_some(tries) }
 /// })
 /// .await;
 /// assert_eq!(found, 3);
 /// # });
 /// ```
 #[track_caller]
-pub fn eventually<C, F>(deadline: Duration, what: &str, mut check: F) -> impl Future<Output = C::Output>
+pub fn eventually<C, F, Fut>(deadline: Duration, what: &str, mut check: F) -> impl Future<Output = C::Output>
 where
     C: Condition,
-    F: AsyncFnMut() -> C,
+    F: FnMut() -> Fut,
+    // Not `AsyncFnMut`: with that, the compiler cannot see that a spawned task which waits here is `Send`.
+    Fut: Future<Output = C>,
 {
     let caller = Location::caller();
     async move {
