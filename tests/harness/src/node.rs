@@ -1,7 +1,7 @@
 //! One server process.
 
 use crate::{ports::ReservedPort, sandbox::Sandbox};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::{
     ffi::OsString,
     fs::File,
@@ -110,7 +110,8 @@ impl Node {
         *running = None;
     }
 
-    /// Stops the process in its tracks with SIGSTOP: connections stay open and nothing answers.
+    /// Stops the process in its tracks with SIGSTOP: connections stay open and nothing answers. Returns when all of its
+    /// threads stand still.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
     }
@@ -180,7 +181,13 @@ impl Node {
         if let Some(Running { child, paused }) = running.as_mut() {
             let _ = kill_process_group(group(child), signal);
             match signal {
-                Signal::STOP => *paused = true,
+                Signal::STOP => {
+                    *paused = true;
+                    // The signal is only delivered, not obeyed, when `kill` returns: a thread could still answer. Should
+                    // the process end instead, NOWAIT leaves its status for `Child` to collect.
+                    let events = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+                    let _ = waitid(WaitId::Pid(group(child)), events);
+                }
                 Signal::CONT => *paused = false,
                 _ => {}
             }

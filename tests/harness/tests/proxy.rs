@@ -82,7 +82,7 @@ async fn passes_bytes_and_ends_and_counts_them() {
 }
 
 #[tokio::test]
-async fn a_megabyte_passes_unharmed() {
+async fn four_megabytes_pass_unharmed() {
     let (_proxy, client) = connected().await;
     let sent: Vec<u8> = (0..4_000_000_u32).map(|i| (i % 251) as u8).collect();
     let (mut reader, mut writer) = client.into_split();

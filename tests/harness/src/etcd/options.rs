@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-/// How to start an [`EtcdCluster`].
+/// How to start an [`EtcdCluster`](super::EtcdCluster).
 #[derive(Debug, Clone)]
 pub struct EtcdOptions {
     /// One or three members; default one.

@@ -3,7 +3,7 @@
 use crate::certs::Tls;
 use std::time::Duration;
 
-/// How to start a [`ZkEnsemble`].
+/// How to start a [`ZkEnsemble`](super::ZkEnsemble).
 #[derive(Debug, Clone)]
 pub struct ZkOptions {
     /// One or three servers; default one.
