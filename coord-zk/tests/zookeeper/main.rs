@@ -1,0 +1,4 @@
+//! The driver on real ZooKeeper servers.
+
+mod conformance;
+mod support;
