@@ -41,6 +41,13 @@ impl ZkCoordinator {
         Ok(Arc::new(ZkCoordinator { inner, limit }))
     }
 
+    /// The sessions behind the leases and, first, behind the shared connection: for tests that end one from outside.
+    #[doc(hidden)]
+    pub fn sessions(&self) -> Vec<zookeeper_client::SessionInfo> {
+        let shared = self.inner.shared.now().map(|conn| conn.session().clone());
+        shared.into_iter().chain(self.inner.leases.sessions()).collect()
+    }
+
     fn call(&self, operation: Operation, key: Option<&Key>) -> Call {
         Call::new(&self.inner.env, operation, key, self.limit)
     }

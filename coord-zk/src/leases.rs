@@ -61,6 +61,11 @@ impl Leases {
         self.lock().live.keys().copied().collect()
     }
 
+    pub(crate) fn sessions(&self) -> Vec<SessionInfo> {
+        let inner = self.lock();
+        inner.live.values().map(|(lease, _)| lease.conn.session().clone()).collect()
+    }
+
     /// Ends the lease and returns when the server has confirmed it. Tries until then: give it a deadline.
     pub(crate) async fn end(&self, env: &Env, config: &ZkConfig, id: LeaseId) -> Result<(), ErrorKind> {
         if let Some(lease) = self.retire(id) {
