@@ -63,7 +63,11 @@ impl Leases {
 
     pub(crate) fn sessions(&self) -> Vec<SessionInfo> {
         let inner = self.lock();
-        inner.live.values().map(|(lease, _)| lease.conn.session().clone()).collect()
+        inner
+            .live
+            .values()
+            .map(|(lease, _)| lease.conn.session().clone())
+            .collect()
     }
 
     /// Ends the lease and returns when the server has confirmed it. Tries until then: give it a deadline.

@@ -125,7 +125,12 @@ async fn a_create_of_a_lost_lease_is_abandoned_with_it() {
     let scene = scene().await;
     let grant = scene.coordinator.grant(Duration::from_secs(1)).await.unwrap();
     let folder = key("/lost");
-    let create = Create::new(scene.coordinator.env(), folder.clone(), "x", CreateMode::Sequential(grant.lease));
+    let create = Create::new(
+        scene.coordinator.env(),
+        folder.clone(),
+        "x",
+        CreateMode::Sequential(grant.lease),
+    );
     scene.proxy.drop_answers();
     assert!(scene.coordinator.create(&create).await.is_err());
     let env = scene.coordinator.env();
@@ -159,9 +164,17 @@ async fn a_wire_cut_at_any_moment_makes_neither_ghosts_nor_doubles() {
         let made = match first {
             Ok(_) => 1,
             Err(_) if round % 2 == 0 => {
-                eventually(HEAL, "found or made", async || scene.coordinator.create(create).await.map(|_| 1)).await
+                eventually(HEAL, "found or made", async || {
+                    scene.coordinator.create(create).await.map(|_| 1)
+                })
+                .await
             }
-            Err(_) => eventually(HEAL, "undone", async || scene.coordinator.abandon(create).await.map(|()| 0)).await,
+            Err(_) => {
+                eventually(HEAL, "undone", async || {
+                    scene.coordinator.abandon(create).await.map(|()| 0)
+                })
+                .await
+            }
         };
         assert_eq!(scene.entries(folder).await, before + made, "round {round}: {create:?}");
     }

@@ -28,7 +28,10 @@ async fn the_connection_limit_per_address_is_named() {
         }
     };
     assert!(grants.len() <= 3, "{}", grants.len());
-    assert!(matches!(error.kind(), ErrorKind::LimitReached(hint) if hint.contains("maxClientCnxns")), "{error:?}");
+    assert!(
+        matches!(error.kind(), ErrorKind::LimitReached(hint) if hint.contains("maxClientCnxns")),
+        "{error:?}"
+    );
     for grant in grants {
         let _ = coordinator.revoke(grant.lease).await;
     }
@@ -73,7 +76,10 @@ async fn a_lease_is_full_before_it_endangers_the_ensemble() {
     coordinator.create(&again).await.unwrap();
     // Another lease carries on, and ending the full one harms nobody.
     let second = coordinator.grant(TTL).await.unwrap();
-    coordinator.create_ephemeral(&name(made + 1), "", second.lease).await.unwrap();
+    coordinator
+        .create_ephemeral(&name(made + 1), "", second.lease)
+        .await
+        .unwrap();
     coordinator.revoke(grant.lease).await.unwrap();
     heals(&coordinator).await;
     assert_eq!(coordinator.children(&folder).await.unwrap().len(), 1);

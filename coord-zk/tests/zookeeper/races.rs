@@ -10,7 +10,10 @@ use crate::support::{self, config, keep, key, open};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_conditional_write_never_hits_another_incarnation() {
     let ensemble = support::ensemble(1).await;
-    let (a, b) = (open(config(ensemble.connect_string())), open(config(ensemble.connect_string())));
+    let (a, b) = (
+        open(config(ensemble.connect_string())),
+        open(config(ensemble.connect_string())),
+    );
     let env = a.env().clone();
     let (mut won, mut refused) = (0, 0);
     for round in 0..600 {
@@ -25,7 +28,9 @@ async fn a_conditional_write_never_hits_another_incarnation() {
             if round % 3 == 0 {
                 a.delete(&name, old.version.into()).await.map(|()| old.created)
             } else {
-                a.update(&name, "new".into(), old.version.into()).await.map(|entry| entry.created)
+                a.update(&name, "new".into(), old.version.into())
+                    .await
+                    .map(|entry| entry.created)
             }
         };
         let rival = async {
@@ -50,7 +55,11 @@ async fn a_conditional_write_never_hits_another_incarnation() {
         // The rival's entry stands untouched, whoever was first.
         let rival = rival.unwrap();
         let now = b.get_latest(&name).await.unwrap().unwrap();
-        assert_eq!((now.version, &now.value[..]), (rival.version, &b"rival"[..]), "round {round}");
+        assert_eq!(
+            (now.version, &now.value[..]),
+            (rival.version, &b"rival"[..]),
+            "round {round}"
+        );
         b.delete(&name, rival.version.into()).await.unwrap();
     }
     println!("{won} won, {refused} refused, none wrong");
@@ -61,7 +70,9 @@ async fn a_conditional_write_never_hits_another_incarnation() {
 async fn parents_may_vanish_under_whoever_uses_them() {
     let ensemble = support::ensemble(1).await;
     let coordinator = open(config(ensemble.connect_string() + "/app"));
-    let vandal = zookeeper_client::Client::connect(&ensemble.connect_string()).await.unwrap();
+    let vandal = zookeeper_client::Client::connect(&ensemble.connect_string())
+        .await
+        .unwrap();
     let grant = coordinator.grant(Duration::from_secs(4)).await.unwrap();
     let _kept = keep(&coordinator, grant);
     let stop = AtomicBool::new(false);
@@ -89,12 +100,21 @@ async fn parents_may_vanish_under_whoever_uses_them() {
     // Even the root, and the driver's own nodes, are made again.
     let _ = coordinator.delete_recursive(&key("/a")).await;
     for guard in vandal.list_children("/app/.coord/guards").await.unwrap() {
-        vandal.delete(&format!("/app/.coord/guards/{guard}"), None).await.unwrap();
+        vandal
+            .delete(&format!("/app/.coord/guards/{guard}"), None)
+            .await
+            .unwrap();
     }
     for path in ["/app/.coord/guards", "/app/.coord", "/app"] {
         vandal.delete(path, None).await.unwrap();
     }
-    let entry = coordinator.create_persistent(&key("/deep/down/here"), "x").await.unwrap();
-    coordinator.update(&entry.key, "y".into(), entry.version.into()).await.unwrap();
+    let entry = coordinator
+        .create_persistent(&key("/deep/down/here"), "x")
+        .await
+        .unwrap();
+    coordinator
+        .update(&entry.key, "y".into(), entry.version.into())
+        .await
+        .unwrap();
     coordinator.renew(grant.lease).await.unwrap();
 }

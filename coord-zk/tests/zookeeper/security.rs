@@ -18,9 +18,13 @@ async fn what_a_user_makes_belongs_to_that_user() {
         }),
         ..config(ensemble.connect_string() + "/private")
     };
-    let (alice, mallory) = (open(with("alice")), open(with("mallory")));
-    let nobody = open(config(ensemble.connect_string() + "/private"));
+    // The first one makes the root, and so decides whose it is.
+    let alice = open(with("alice"));
     heals(&alice).await;
+    let (mallory, nobody) = (
+        open(with("mallory")),
+        open(config(ensemble.connect_string() + "/private")),
+    );
     let name = key("/mine");
     let entry = alice.create_persistent(&name, "1").await.unwrap();
     alice.update(&name, "2".into(), entry.version.into()).await.unwrap();
@@ -32,7 +36,10 @@ async fn what_a_user_makes_belongs_to_that_user() {
             other.update(&name, "x".into(), Expect::Any).await.unwrap_err(),
             other.delete(&name, Expect::Any).await.unwrap_err(),
         ] {
-            assert!(matches!(error.kind(), ErrorKind::PermissionDenied(_)) && error.is_definite(), "{error:?}");
+            assert!(
+                matches!(error.kind(), ErrorKind::PermissionDenied(_)) && error.is_definite(),
+                "{error:?}"
+            );
             assert!(!format!("{error:?}").contains("secret"));
         }
         let mut watch = other.watch(&coord_api::Target::Key(name.clone())).await.unwrap();
@@ -85,6 +92,8 @@ async fn mutual_tls_works_and_needs_a_certificate() {
     };
     heals(&open(with(true))).await;
     let nameless = open(with(false));
-    let error = support::in_time(&*nameless, nameless.get(&key("/x"))).await.unwrap_err();
+    let error = support::in_time(&*nameless, nameless.get(&key("/x")))
+        .await
+        .unwrap_err();
     assert!(error.is_transient(), "{error:?}");
 }

@@ -28,7 +28,9 @@ async fn calls_fail_clearly(coordinator: &Arc<dyn Coordinator>) {
         .await
         .unwrap_err();
     assert!(write.is_transient() && !write.is_definite(), "{write:?}");
-    let grant = in_time(&**coordinator, coordinator.grant(LONGEST_TTL)).await.unwrap_err();
+    let grant = in_time(&**coordinator, coordinator.grant(LONGEST_TTL))
+        .await
+        .unwrap_err();
     assert!(grant.is_transient(), "{grant:?}");
 }
 
@@ -49,7 +51,10 @@ async fn a_killed_server_comes_back_with_its_data() {
 
     let entry = coordinator.get_latest(&kept).await.unwrap().unwrap();
     assert_eq!(entry.value, "1");
-    coordinator.update(&kept, "2".into(), entry.version.into()).await.unwrap();
+    coordinator
+        .update(&kept, "2".into(), entry.version.into())
+        .await
+        .unwrap();
     until_value(&mut watch, "2").await;
     coordinator.close().await.unwrap();
 }
@@ -78,11 +83,11 @@ async fn a_server_that_stands_still_for_longer_than_a_deadline_harms_nothing() {
     heals(&coordinator).await;
 
     ensemble.node(0).pause();
-    calls_fail_clearly(&coordinator).await;
     for create in [&late, &persistent] {
         let error = in_time(&*coordinator, coordinator.create(create)).await.unwrap_err();
         assert!(!error.is_definite(), "{error:?}");
     }
+    calls_fail_clearly(&coordinator).await;
     ensemble.node(0).resume();
     heals(&coordinator).await;
     // Whatever became of the first copies: the same create again makes one entry, not two.
@@ -105,19 +110,31 @@ async fn a_server_that_stands_still_for_longer_than_a_deadline_harms_nothing() {
 async fn a_server_that_stands_still_for_longer_than_a_session_ends_the_lease() {
     let ensemble = support::ensemble(1).await;
     let coordinator = open(impatient(ensemble.connect_string()));
-    let (grant, _) = coordinator.create_with_ttl(&key("/mine"), "x", Duration::from_millis(600)).await.unwrap();
-    let mut watch = coordinator.watch(&Target::Children(coord_api::Key::root())).await.unwrap();
+    let (grant, _) = coordinator
+        .create_with_ttl(&key("/mine"), "x", Duration::from_millis(600))
+        .await
+        .unwrap();
+    let mut watch = coordinator
+        .watch(&Target::Children(coord_api::Key::root()))
+        .await
+        .unwrap();
     next(&mut watch).await;
 
     ensemble.node(0).pause();
     let env = coordinator.env();
     env.sleep_until(grant.valid_until + grant.ttl).await;
-    let error = in_time(&*coordinator, coordinator.renew(grant.lease)).await.unwrap_err();
+    let error = in_time(&*coordinator, coordinator.renew(grant.lease))
+        .await
+        .unwrap_err();
     assert!(error.is_lease_lost(), "{error:?}");
     ensemble.node(0).resume();
     heals(&coordinator).await;
     eventually(HEAL, "the entry is gone", async || {
-        coordinator.get_latest(&key("/mine")).await.map(|found| found.is_none()).unwrap_or(false)
+        coordinator
+            .get_latest(&key("/mine"))
+            .await
+            .map(|found| found.is_none())
+            .unwrap_or(false)
     })
     .await;
     assert!(coordinator.renew(grant.lease).await.unwrap_err().is_lease_lost());
@@ -141,7 +158,11 @@ async fn server_of(ensemble: &ZkEnsemble, coordinator: &ZkCoordinator) -> usize 
     let session = coordinator.sessions()[0].id().to_string();
     eventually(HEAL, "a server knows the session", async || {
         for i in 0..3 {
-            if ensemble.four_letter(i, "cons").await.is_ok_and(|answer| answer.contains(&session)) {
+            if ensemble
+                .four_letter(i, "cons")
+                .await
+                .is_ok_and(|answer| answer.contains(&session))
+            {
                 return Some(i);
             }
         }
@@ -172,7 +193,10 @@ async fn the_follower_that_one_is_connected_to_may_stand_still() {
     ensemble.node(connected).pause();
     // Two of three are there: it has to find them by itself.
     heals(&coordinator).await;
-    coordinator.update(&kept, "2".into(), coord_api::Expect::Any).await.unwrap();
+    coordinator
+        .update(&kept, "2".into(), coord_api::Expect::Any)
+        .await
+        .unwrap();
     until_value(&mut watch, "2").await;
     ensemble.node(connected).resume();
     ensemble.wait_ready(HEAL).await;
@@ -191,7 +215,10 @@ async fn one_server_of_three_may_be_lost_and_two_may_come_back() {
 
     let second = (first + 1) % 3;
     ensemble.node(second).kill();
-    eventually(HEAL, "the majority is missed", async || coordinator.get_latest(&key("/x")).await.is_err()).await;
+    eventually(HEAL, "the majority is missed", async || {
+        coordinator.get_latest(&key("/x")).await.is_err()
+    })
+    .await;
     calls_fail_clearly(&coordinator).await;
     ensemble.node(first).restart();
     ensemble.node(second).restart();

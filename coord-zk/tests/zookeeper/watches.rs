@@ -8,8 +8,11 @@ use coord_harness::{Proxy, ZkEnsemble, eventually};
 use crate::support::{self, HEAL, config, keep, key, next, open, until_value};
 
 async fn watches_at_the_server(ensemble: &ZkEnsemble) -> Option<usize> {
-    let answer = ensemble.four_letter(0, "wchs").await.ok()?;
-    answer.lines().find_map(|line| line.strip_prefix("Total watches:")?.trim().parse().ok())
+    // `wchs` counts no watches on lists of children.
+    let answer = ensemble.four_letter(0, "mntr").await.ok()?;
+    answer
+        .lines()
+        .find_map(|line| line.strip_prefix("zk_watch_count")?.trim().parse().ok())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -21,7 +24,10 @@ async fn a_key_is_followed_from_nothing_to_nothing_and_a_new_incarnation_shows()
     assert_eq!(next(&mut watch).await, WatchEvent::State(vec![]));
     let first = coordinator.create_persistent(&name, "1").await.unwrap();
     assert_eq!(next(&mut watch).await, WatchEvent::Put(first.clone()));
-    let updated = coordinator.update(&name, "2".into(), first.version.into()).await.unwrap();
+    let updated = coordinator
+        .update(&name, "2".into(), first.version.into())
+        .await
+        .unwrap();
     assert_eq!(next(&mut watch).await, WatchEvent::Put(updated));
     coordinator.delete(&name, Expect::Any).await.unwrap();
     let gone = WatchEvent::Delete {
@@ -114,11 +120,19 @@ async fn a_dropped_watch_leaves_nothing_at_the_server() {
     let coordinator = open(config(proxy.addr().to_string()));
     let folder = key("/folder");
     for n in 0..20 {
-        coordinator.create_persistent(&folder.child(format!("n{n}")).unwrap(), "x").await.unwrap();
+        coordinator
+            .create_persistent(&folder.child(format!("n{n}")).unwrap(), "x")
+            .await
+            .unwrap();
     }
     let mut watches = Vec::new();
     for n in 0..30 {
-        watches.push(coordinator.watch(&Target::Key(folder.child(format!("n{n}")).unwrap())).await.unwrap());
+        watches.push(
+            coordinator
+                .watch(&Target::Key(folder.child(format!("n{n}")).unwrap()))
+                .await
+                .unwrap(),
+        );
     }
     for _ in 0..2 {
         watches.push(coordinator.watch(&Target::Children(folder.clone())).await.unwrap());
@@ -132,14 +146,22 @@ async fn a_dropped_watch_leaves_nothing_at_the_server() {
     drop(coordinator.watch(&Target::Children(folder.clone())).await.unwrap());
     let kept = watches.remove(0);
     watches.clear();
-    eventually(HEAL, "one watch left", async || watches_at_the_server(&ensemble).await == Some(1)).await;
+    eventually(HEAL, "one watch left", async || {
+        watches_at_the_server(&ensemble).await == Some(1)
+    })
+    .await;
     proxy.reset();
     let mut kept = kept;
     eventually(HEAL, "written again", async || {
-        coordinator.update(&folder.child("n0").unwrap(), "y".into(), Expect::Any).await
+        coordinator
+            .update(&folder.child("n0").unwrap(), "y".into(), Expect::Any)
+            .await
     })
     .await;
     until_value(&mut kept, "y").await;
     drop(kept);
-    eventually(HEAL, "no watch left", async || watches_at_the_server(&ensemble).await == Some(0)).await;
+    eventually(HEAL, "no watch left", async || {
+        watches_at_the_server(&ensemble).await == Some(0)
+    })
+    .await;
 }

@@ -39,13 +39,23 @@ async fn every_fault_of_the_wire_ends_calls_in_time_and_heals() {
         println!("fault: {name}");
         let grant = coordinator.grant(Duration::from_secs(4)).await.unwrap();
         let parent = key(&format!("/seq-{}", coordinator.env().nonce()));
-        let create = Create::new(coordinator.env(), parent.clone(), "x", CreateMode::Sequential(grant.lease));
+        let create = Create::new(
+            coordinator.env(),
+            parent.clone(),
+            "x",
+            CreateMode::Sequential(grant.lease),
+        );
         fault(&proxy);
         let error = in_time(&*coordinator, coordinator.get(&watched)).await.unwrap_err();
-        assert!(error.is_transient() && error.class() == Class::NotSent, "{name}: {error:?}");
+        assert!(
+            error.is_transient() && error.class() == Class::NotSent,
+            "{name}: {error:?}"
+        );
         let error = in_time(&*coordinator, coordinator.create(&create)).await.unwrap_err();
         assert!(error.is_transient() && !error.is_definite(), "{name}: {error:?}");
-        let error = in_time(&*coordinator, coordinator.renew(grant.lease)).await.unwrap_err();
+        let error = in_time(&*coordinator, coordinator.renew(grant.lease))
+            .await
+            .unwrap_err();
         assert!(error.is_transient() || error.is_lease_lost(), "{name}: {error:?}");
         proxy.pass();
         let settled = eventually(HEAL, "the create is settled", async || {
@@ -61,7 +71,10 @@ async fn every_fault_of_the_wire_ends_calls_in_time_and_heals() {
         if coordinator.revoke(grant.lease).await.is_ok() {
             assert_eq!(coordinator.children(&parent).await.unwrap(), [], "{name}");
         }
-        coordinator.update(&watched, name.to_owned().into(), coord_api::Expect::Any).await.unwrap();
+        coordinator
+            .update(&watched, name.to_owned().into(), coord_api::Expect::Any)
+            .await
+            .unwrap();
         until_value(&mut watch, name).await;
     }
     coordinator.close().await.unwrap();
@@ -85,7 +98,10 @@ async fn a_crowd_that_calls_into_a_hole_ends_in_time_and_leaves_nothing_behind()
     let calls = (0..2000).map(|n| {
         let coordinator = coordinator.clone();
         async move {
-            let error = coordinator.create_persistent(&key(&format!("/crowd/{n}")), "x").await.unwrap_err();
+            let error = coordinator
+                .create_persistent(&key(&format!("/crowd/{n}")), "x")
+                .await
+                .unwrap_err();
             assert_eq!(error.class(), Class::NotSent, "{error:?}");
         }
     });
