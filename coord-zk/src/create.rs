@@ -137,7 +137,7 @@ impl Inner {
             nonce: Some(create.nonce),
             guard: Some(moved.version),
         };
-        self.known.put(&create.key, known);
+        self.known.made(&create.key, known);
         Entry {
             key: create.key.clone(),
             value: create.value.clone(),
@@ -232,7 +232,7 @@ impl Inner {
             nonce: None,
             guard: None,
         };
-        self.known.put(key, known);
+        self.known.seen(key, known);
     }
 
     pub(crate) fn nonces_of(&self, route: &Route) -> Arc<Nonces> {

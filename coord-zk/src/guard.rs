@@ -12,7 +12,11 @@ const GUARDS: u64 = 1024;
 
 /// The guard of a key. The hash must never change: two versions of this driver have to agree on it.
 pub(crate) fn path(key: &Key) -> String {
-    format!("{OWN}/guards/{}", fnv1a(key.as_str().as_bytes()) % GUARDS)
+    format!("{OWN}/guards/{}", number(key))
+}
+
+pub(crate) fn number(key: &Key) -> u64 {
+    fnv1a(key.as_str().as_bytes()) % GUARDS
 }
 
 fn fnv1a(bytes: &[u8]) -> u64 {

@@ -34,6 +34,7 @@ mod nonces;
 mod parents;
 mod proof;
 mod read;
+mod run;
 mod session;
 mod settle;
 mod shared;

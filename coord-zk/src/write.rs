@@ -136,7 +136,7 @@ impl Inner {
             let error = match answer {
                 Ok(stat) => {
                     call.settled();
-                    self.known.put(key, target.incarnation);
+                    self.known.seen(key, target.incarnation);
                     return Ok(stat);
                 }
                 Err(error) => error,
