@@ -7,6 +7,7 @@ mod limits;
 mod races;
 mod security;
 mod server_faults;
+mod standing;
 mod support;
 mod watches;
 mod wire_faults;
