@@ -87,10 +87,9 @@ impl Call {
     /// What the server refused.
     pub(crate) fn refused(&self, error: &ZkError) -> Error {
         let kind = faults::kind(error);
-        let error = match kind {
+        match kind {
             ErrorKind::Unavailable(_) => self.broken(kind),
             kind => self.definite(kind),
-        };
-        error
+        }
     }
 }

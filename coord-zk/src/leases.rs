@@ -105,10 +105,10 @@ impl Leases {
             };
             inner.ended.insert(id, ended);
             inner.order.push_back(id);
-            if inner.order.len() > REMEMBERED {
-                if let Some(oldest) = inner.order.pop_front() {
-                    inner.ended.remove(&oldest);
-                }
+            if inner.order.len() > REMEMBERED
+                && let Some(oldest) = inner.order.pop_front()
+            {
+                inner.ended.remove(&oldest);
             }
             (lease, watchdog)
         };

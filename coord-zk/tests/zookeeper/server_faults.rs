@@ -99,8 +99,8 @@ async fn a_server_that_stands_still_for_longer_than_a_deadline_harms_nothing() {
             }
         })
         .await;
-        if made.is_some() {
-            let parent = made.unwrap().key.parent().unwrap();
+        if let Some(made) = made {
+            let parent = made.key.parent().unwrap();
             assert_eq!(coordinator.children(&parent).await.unwrap().len(), 1);
         }
     }

@@ -23,7 +23,8 @@ async fn every_fault_of_the_wire_ends_calls_in_time_and_heals() {
     coordinator.create_persistent(&watched, "start").await.unwrap();
     let mut watch = coordinator.watch(&Target::Key(watched.clone())).await.unwrap();
     until_value(&mut watch, "start").await;
-    let faults: [(&str, fn(&Proxy)); 7] = [
+    type Fault = fn(&Proxy);
+    let faults: [(&str, Fault); 7] = [
         ("cut", Proxy::cut),
         ("black hole", Proxy::black_hole),
         ("answers lost", Proxy::drop_answers),
