@@ -95,7 +95,7 @@ impl Core {
             return self.stop(removed);
         }
         let known = snapshot.state().latest_incarnation(&self.me.address);
-        self.be_reborn(&snapshot, known, now);
+        self.be_reborn(&snapshot, known, None, now);
     }
 
     pub(super) fn tick_farewell(&mut self, now: Duration) {
@@ -131,19 +131,28 @@ impl Core {
     }
 
     /// Comes back as a new incarnation: the old one is down, and nothing can undo that.
-    fn be_reborn(&mut self, snapshot: &Snapshot, known: Option<Incarnation>, now: Duration) {
+    fn be_reborn(
+        &mut self,
+        snapshot: &Snapshot,
+        known: Option<Incarnation>,
+        messenger: Option<Address>,
+        now: Duration,
+    ) {
         let state = snapshot.state();
         let alive = |member: &&crate::Member| member.state() < MemberState::Down;
-        let mut contacts: Vec<Address> = state
+        let mut others: Vec<Address> = state
             .members()
             .iter()
             .filter(alive)
             .map(|member| member.node().address.clone())
             .collect();
-        let downed = state.members().iter().filter(|member| !alive(member));
         // Where each starts to ask differs, so that those who come back do not all knock on one door.
-        let start = self.key.0 as usize % contacts.len().max(1);
-        contacts.rotate_left(start);
+        let start = self.key.0 as usize % others.len().max(1);
+        others.rotate_left(start);
+        // The messenger is a member for sure. Those who are down here may be the ones who prevailed.
+        let mut contacts: Vec<Address> = messenger.into_iter().chain(others).collect();
+        contacts.extend(self.estranged.keys().cloned());
+        let downed = state.members().iter().filter(|member| !alive(member));
         contacts.extend(downed.map(|member| member.node().address.clone()));
         let (old, cluster) = (self.me.clone(), state.cluster());
         self.take_incarnation(known.unwrap_or(old.incarnation).max(old.incarnation).next());
@@ -196,9 +205,7 @@ impl Core {
             return self.stop(true);
         }
         let snapshot = gossip.snapshot.clone();
-        self.be_reborn(&snapshot, Some(known), now);
-        // The messenger is a member for sure: ask it first.
-        self.prefer_contact(&from.address, now);
+        self.be_reborn(&snapshot, Some(known), Some(from.address.clone()), now);
     }
 
     /// Remembers the addresses that are put down, to notice when a partition between the two sides heals.

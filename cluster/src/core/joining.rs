@@ -79,7 +79,8 @@ impl Core {
 
     fn start_attempt(&mut self, purpose: Purpose, mut contacts: Vec<Address>, persist: bool, now: Duration) {
         // Never join via oneself: whoever answers there is an old life of this very node, or nobody.
-        contacts.retain(|contact| *contact != self.me.address);
+        let mut asked = std::collections::BTreeSet::from([self.me.address.clone()]);
+        contacts.retain(|contact| asked.insert(contact.clone()));
         contacts.truncate(MAX_CONTACTS);
         if contacts.is_empty() {
             return self.emit(Event::JoinFailed);
@@ -292,15 +293,6 @@ impl Core {
     /// Asks to be let back into `cluster`.
     pub(super) fn rejoin(&mut self, cluster: ClusterId, contacts: Vec<Address>, now: Duration) {
         self.start_attempt(Purpose::Enter(cluster), contacts, true, now);
-    }
-
-    /// Asks `contact` before the others.
-    pub(super) fn prefer_contact(&mut self, contact: &Address, now: Duration) {
-        let Some(attempt) = &mut self.attempt else { return };
-        attempt.contacts.retain(|other| other != contact);
-        attempt.contacts.insert(0, contact.clone());
-        attempt.current = 0;
-        self.ask(now);
     }
 
     /// Forgets everything about the cluster that this node was in.
