@@ -18,6 +18,7 @@ mod node_id;
 mod partition;
 pub mod sim;
 mod state;
+mod transport;
 mod vector_clock;
 
 pub use address::{Address, InvalidAddress};
@@ -35,4 +36,8 @@ pub use message::{Envelope, Message, Overview, Refusal, SeenBy, Strength};
 pub use node_id::{Incarnation, NodeId, NodeKey};
 pub use partition::{PartitionChange, PartitionChangeStatus, PartitionPath};
 pub use state::{CLOCK_ENTRIES, GossipState, ReachabilityRow, SeenSet, Snapshot, Successor};
+pub use transport::{
+    ClusterNode, FrameError, FrameReader, JoinError, MAX_FRAME_BYTES, NodeStopped, Secret, Settings, Start, Stats,
+    encode_bodies,
+};
 pub use vector_clock::VectorClock;

@@ -154,6 +154,13 @@ impl Core {
         }
     }
 
+    pub(super) fn abandon_join(&mut self) {
+        self.attempt = None;
+        if self.phase == Phase::Joining {
+            self.phase = Phase::Idle;
+        }
+    }
+
     fn is_asking(&self, contact: &Address) -> bool {
         self.attempt
             .as_ref()

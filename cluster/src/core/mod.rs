@@ -44,6 +44,8 @@ pub enum Input {
         /// Whether to go on for ever, or to give up after everybody was asked once.
         persist: bool,
     },
+    /// Stop asking contact points.
+    AbandonJoin,
     /// Leave gracefully, or tell another node to. This node stops at the deadline in any case.
     Leave {
         /// Who is to leave; `None` for this node.
@@ -190,15 +192,23 @@ impl Core {
 
     /// Replaces the rule by which unreachable nodes are put down.
     #[must_use]
-    pub fn with_downing(mut self, downing: impl Downing + 'static) -> Self {
-        self.downing = Box::new(downing);
-        self
+    pub fn with_downing(self, downing: impl Downing + 'static) -> Self {
+        self.with_boxed_downing(Box::new(downing))
     }
 
     /// Replaces the hook between leaving and exiting.
     #[must_use]
-    pub fn with_exit_gate(mut self, gate: impl ExitGate + 'static) -> Self {
-        self.gate = Box::new(gate);
+    pub fn with_exit_gate(self, gate: impl ExitGate + 'static) -> Self {
+        self.with_boxed_exit_gate(Box::new(gate))
+    }
+
+    pub(crate) fn with_boxed_downing(mut self, downing: Box<dyn Downing>) -> Self {
+        self.downing = downing;
+        self
+    }
+
+    pub(crate) fn with_boxed_exit_gate(mut self, gate: Box<dyn ExitGate>) -> Self {
+        self.gate = gate;
         self
     }
 
@@ -210,6 +220,7 @@ impl Core {
             Input::Receive(envelope) => self.receive(envelope, now),
             Input::Form { cluster } => self.form(cluster, now),
             Input::Join { contacts, persist } => self.join(contacts, persist, now),
+            Input::AbandonJoin => self.abandon_join(),
             Input::Leave { node, within } => self.leave(node, within, now),
             Input::Down { node } => self.down(&[node], now),
             Input::SetMeta { key, value } => self.set_meta(key, value, now),
@@ -256,6 +267,14 @@ impl Core {
     /// Whether all members have seen this node's state.
     pub fn converged(&self) -> bool {
         self.phase == Phase::Member && self.gossip.as_ref().is_some_and(Gossip::converged)
+    }
+
+    /// Whether enough observers have given up on `node` in this node's view.
+    pub fn is_unreachable(&self, node: &NodeId) -> bool {
+        self.snapshot().is_some_and(|snapshot| {
+            let index = snapshot.state().index_of(node);
+            index.is_some_and(|index| snapshot.derived().unreachable.contains(&index))
+        })
     }
 
     fn tick(&mut self, now: Duration) {

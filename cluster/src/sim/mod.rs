@@ -450,6 +450,7 @@ impl Sim {
 
 /// The bytes of an authenticated frame with this message on an established channel.
 pub fn wire_size(message: &Message) -> usize {
-    const LENGTH_VERSION_COUNTER_AND_TAG: usize = 4 + 1 + 1 + 4 + 16;
-    postcard::experimental::serialized_size(message).unwrap_or(0) + LENGTH_VERSION_COUNTER_AND_TAG
+    // Length, version, absent head, counter, length of the message, tag.
+    const OVERHEAD: usize = 4 + 1 + 1 + 4 + 2 + 17;
+    postcard::experimental::serialized_size(message).unwrap_or(0) + OVERHEAD
 }
