@@ -66,15 +66,16 @@ fn measure(nodes: usize) -> Figures {
     };
     let (mut up, mut unreachable) = (Vec::new(), Vec::new());
     for seed in 0..seeds {
-        let mut sim = formed(seed, nodes, Network::default());
-        up.extend((0..samples).map(|_| time_to_up(&mut sim)));
-        unreachable.extend((0..samples).map(|sample| time_to_unreachable(&mut sim, seed * 1000 + sample)));
+        let mut sim = timed(nodes, "forming", || formed(seed, nodes, Network::default()));
+        timed(nodes, "joins", || up.extend((0..samples).map(|_| time_to_up(&mut sim))));
+        let mut crash = |sample| time_to_unreachable(&mut sim, seed * 1000 + sample);
+        timed(nodes, "crashes", || unreachable.extend((0..samples).map(&mut crash)));
     }
     up.sort();
     unreachable.sort();
-    let idle = idle(nodes);
-    let wave = wave(nodes);
-    let long_run = long_run(nodes);
+    let idle = timed(nodes, "idle", || idle(nodes));
+    let wave = timed(nodes, "wave", || wave(nodes));
+    let long_run = timed(nodes, "long run", || long_run(nodes));
     Figures {
         nodes,
         up,
@@ -83,6 +84,16 @@ fn measure(nodes: usize) -> Figures {
         idle,
         wave,
     }
+}
+
+/// Progress on standard error for whoever waits.
+fn timed<T>(nodes: usize, what: &str, run: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let result = run();
+    if nodes >= 1000 {
+        eprintln!("  {nodes} nodes, {what}: {:.1} s", start.elapsed().as_secs_f64());
+    }
+    result
 }
 
 fn formed(seed: u64, nodes: usize, network: Network) -> Sim {

@@ -1,3 +1,4 @@
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ const MAX_HOST_BYTES: usize = 253;
 /// assert!("no-port".parse::<Address>().is_err());
 /// # Ok::<(), coord_cluster::InvalidAddress>(())
 /// ```
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Address {
     host: Arc<str>,
     port: u16,
@@ -57,6 +58,24 @@ impl Address {
     /// The port part.
     pub fn port(&self) -> u16 {
         self.port
+    }
+}
+
+impl Ord for Address {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // Nodes pass addresses around by clone: most comparisons are of one host with itself.
+        let hosts = if Arc::ptr_eq(&self.host, &other.host) {
+            Ordering::Equal
+        } else {
+            self.host.cmp(&other.host)
+        };
+        hosts.then(self.port.cmp(&other.port))
+    }
+}
+
+impl PartialOrd for Address {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

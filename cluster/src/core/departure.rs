@@ -211,14 +211,22 @@ impl Core {
     /// Remembers the addresses that are put down, to notice when a partition between the two sides heals.
     pub(super) fn estrange_downed(&mut self, next: &Snapshot, now: Duration) {
         let Some(gossip) = &self.gossip else { return };
+        let mut later = next.state().members().iter().peekable();
         for member in gossip.state().members() {
             let node = member.node();
-            let gone = next.state().state_of(node) >= Some(MemberState::Down) && member.state() != MemberState::Exiting;
+            // Both lists are sorted: one walk, not one search per member.
+            while later.next_if(|other| other.node() < node).is_some() {}
+            let alive = later
+                .peek()
+                .is_some_and(|other| other.node() == node && other.state() < MemberState::Down);
+            if alive || member.state() == MemberState::Exiting || self.estranged.len() >= MAX_ESTRANGED {
+                continue;
+            }
             let replaced = next
                 .state()
                 .incarnations_of(&node.address)
                 .any(|other| other.state() < MemberState::Down);
-            if gone && !replaced && self.estranged.len() < MAX_ESTRANGED {
+            if !replaced {
                 self.estranged.insert(node.address.clone(), now + ESTRANGED_FOR);
             }
         }

@@ -364,7 +364,8 @@ impl Sim {
             }
             Due::Wake { node, life } => {
                 let slot = &mut self.slots[node];
-                if !slot.alive || slot.life != life || slot.paused {
+                // A wake-up that an earlier one has replaced must not start a second line of wake-ups.
+                if !slot.alive || slot.life != life || slot.paused || slot.scheduled != self.now {
                     return;
                 }
                 slot.scheduled = Duration::MAX;

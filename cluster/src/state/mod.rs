@@ -318,11 +318,11 @@ impl GossipState {
             if !touched {
                 return true;
             }
-            digest.remove(Kind::Reachability, &(&*observer, &*row));
+            digest.remove(Kind::Reachability, &(observer, &*row));
             row.suspects.retain(|suspect| !buried(suspect));
             let kept = !buried(observer);
             if kept {
-                digest.add(Kind::Reachability, &(&*observer, &*row));
+                digest.add(Kind::Reachability, &(observer, &*row));
             }
             kept
         });
