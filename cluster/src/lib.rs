@@ -1,6 +1,28 @@
 //! Gossip membership after the Akka Cluster Specification.
 //!
-//! [`Core`] is the protocol as a pure state machine; [`sim`] runs hundreds of them on virtual time.
+//! - [`ClusterNode`] is a running node on TCP: join, leave, down, the latest [`ClusterView`] and a stream of [`Event`]s.
+//! - [`Core`] is the protocol alone, a pure state machine for whoever brings a transport.
+//! - [`sim`] runs hundreds of cores in one process on virtual time.
+//!
+//! `docs/cluster.md` has the figures, the wire format, and where each paragraph of the specification went.
+//!
+//! ```
+//! use coord_cluster::{ClusterNode, Settings, Start};
+//! use std::time::Duration;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut settings = Settings::new("127.0.0.1:0".parse()?);
+//! settings.start = Start::Form;
+//! let first = ClusterNode::start(settings).await?;
+//!
+//! let second = ClusterNode::start(Settings::new("127.0.0.1:0".parse()?)).await?;
+//! second.join(vec![first.self_node().address], Duration::from_secs(10)).await?;
+//! second.watch().wait_for(|view| view.converged && view.up().count() == 2).await?;
+//! assert_eq!(second.view().cluster, first.view().cluster);
+//! # Ok(())
+//! # }
+//! ```
 
 mod address;
 mod cluster_id;
