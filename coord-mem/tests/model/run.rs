@@ -235,7 +235,16 @@ impl Run {
             self.members
                 .iter_mut()
                 .for_each(|member| member.check_watches(&parent, &entries));
+            let waiting: Vec<_> = entries
+                .iter()
+                .filter(|entry| entry.key.is_sequential())
+                .cloned()
+                .collect();
             self.explain(&Request::Children(parent), &Ok(Reply::Entries(entries)), now);
+            for entry in waiting {
+                let standing = self.runtime.block_on(self.observer.standing(&entry)).unwrap();
+                self.explain(&Request::Standing(entry), &Ok(Reply::Standing(standing)), now);
+            }
         }
     }
 
