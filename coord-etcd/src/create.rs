@@ -82,7 +82,7 @@ impl Core {
 
     fn attempt<'a>(&self, create: &'a Create) -> Result<Attempt<'a>> {
         if let Some(lease) = create.mode.lease() {
-            self.leases.check_own(Operation::Create, lease)?;
+            self.leases.check_own(Operation::Create, Some(&create.key), lease)?;
         }
         let key = match create.mode {
             CreateMode::Sequential(_) => create

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coord_api::{Env, Error, ErrorKind, Grant, Instant, LeaseId, Operation, Result, driver};
+use coord_api::{Env, Error, ErrorKind, Grant, Instant, Key, LeaseId, Operation, Result, driver};
 use etcd_client::{LeaseGrantOptions, ResponseHeader};
 
 use crate::core::Core;
@@ -39,11 +39,11 @@ impl Leases {
         LeaseId((self.own << 32) | (env.random_u64() >> 32))
     }
 
-    pub(crate) fn check_own(&self, operation: Operation, lease: LeaseId) -> Result<()> {
+    pub(crate) fn check_own(&self, operation: Operation, key: Option<&Key>, lease: LeaseId) -> Result<()> {
         if lease.0 >> 32 == self.own {
             return Ok(());
         }
-        Err(Error::definite(operation, None, ErrorKind::ForeignLease(lease)))
+        Err(Error::definite(operation, key, ErrorKind::ForeignLease(lease)))
     }
 
     pub(crate) fn take_live(&self) -> Vec<LeaseId> {
@@ -104,7 +104,7 @@ impl Core {
     }
 
     pub(crate) async fn renew(&self, lease: LeaseId, call: Call) -> Result<Grant> {
-        self.leases.check_own(Operation::Renew, lease)?;
+        self.leases.check_own(Operation::Renew, None, lease)?;
         self.renew_lease(lease, call).await.map_err(|failure| {
             if failure.reason == Reason::LeaseNotFound {
                 self.leases.lock().remove(&lease);
@@ -165,7 +165,7 @@ impl Core {
     }
 
     pub(crate) async fn revoke(&self, lease: LeaseId, call: Call) -> Result<()> {
-        self.leases.check_own(Operation::Revoke, lease)?;
+        self.leases.check_own(Operation::Revoke, None, lease)?;
         self.revoke_lease(lease, call)
             .await
             .map_err(|failure| failure.into_error(Operation::Revoke, None))
