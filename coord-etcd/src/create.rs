@@ -254,20 +254,33 @@ impl Core {
             _ => return Ok(()),
         };
         let created = own.create_revision();
-        self.pool
+        let (first, end) = &self.space.below(&attempt.key);
+        let answer = self
+            .pool
             .call(call.repeat(Repeat::Freely), |link: Arc<Link>| async move {
+                let name = attempt.name.as_str();
                 let undo = Txn::new()
-                    .when([Compare::create_revision(
-                        attempt.name.as_str(),
-                        CompareOp::Equal,
-                        created,
-                    )])
-                    .and_then([TxnOp::delete(attempt.name.as_str(), None)]);
+                    .when([
+                        Compare::create_revision(name, CompareOp::Equal, created),
+                        // Holds only for an empty range: whatever lies in it has a create revision.
+                        Compare::create_revision(first.as_str(), CompareOp::Equal, 0).with_range(end.as_str()),
+                    ])
+                    .and_then([TxnOp::delete(name, None)])
+                    .or_else([TxnOp::get(name, Some(GetOptions::new().with_keys_only()))]);
                 link.kv()
                     .txn(Txn::new().and_then([tombstone(), TxnOp::txn(undo)]))
                     .await
             })
             .await?;
+        let kept = answer.op_responses().into_iter().any(|response| match response {
+            TxnOpResponse::Txn(undo) => Outcome::read(undo)
+                .holder
+                .is_some_and(|holder| holder.create_revision() == created),
+            _ => false,
+        });
+        if kept {
+            return Err(Failure::new(Class::Definite, ErrorKind::NotEmpty));
+        }
         Ok(())
     }
 
