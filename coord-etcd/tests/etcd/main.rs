@@ -1,5 +1,6 @@
 //! The driver on real etcd servers.
 
+mod cluster_faults;
 mod conformance;
 mod creates;
 mod server_faults;
