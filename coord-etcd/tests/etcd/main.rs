@@ -3,6 +3,7 @@
 mod cluster_faults;
 mod conformance;
 mod creates;
+mod security;
 mod server_faults;
 mod support;
 mod wire_faults;
