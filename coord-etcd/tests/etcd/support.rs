@@ -88,24 +88,38 @@ pub(crate) fn key(key: &str) -> Key {
     key.parse().expect("a key")
 }
 
+fn child(dir: &Key, name: &str) -> Key {
+    dir.child(name).expect("a name")
+}
+
 /// A client at work, before, during and after a fault: a lease, an entry under it, and a watch.
 pub(crate) struct AtWork {
     pub(crate) client: Arc<EtcdCoordinator>,
     pub(crate) lease: LeaseId,
+    dir: Key,
     watch: Watch,
     counter: AtomicU64,
 }
 
 impl AtWork {
     pub(crate) async fn start(client: Arc<EtcdCoordinator>) -> AtWork {
+        AtWork::start_at(client, "/work").await
+    }
+
+    pub(crate) async fn start_at(client: Arc<EtcdCoordinator>, dir: &str) -> AtWork {
+        let dir = key(dir);
         let lease = client.grant(Duration::from_secs(60)).await.unwrap().lease;
-        client.create_persistent(&key("/work/state"), "0").await.unwrap();
-        client.create_ephemeral(&key("/work/me"), "alive", lease).await.unwrap();
-        let mut watch = client.watch(&Target::Children(key("/work"))).await.unwrap();
+        client.create_persistent(&child(&dir, "state"), "0").await.unwrap();
+        client
+            .create_ephemeral(&child(&dir, "me"), "alive", lease)
+            .await
+            .unwrap();
+        let mut watch = client.watch(&Target::Children(dir.clone())).await.unwrap();
         assert!(matches!(watch.next().await, Some(Ok(WatchEvent::State(entries))) if entries.len() == 2));
         AtWork {
             client,
             lease,
+            dir,
             watch,
             counter: AtomicU64::new(0),
         }
@@ -115,8 +129,8 @@ impl AtWork {
     pub(crate) async fn every_call_fails_in_time(&self) {
         let limit = self.client.capabilities().call_deadline;
         let started = std::time::Instant::now();
-        let state = key("/work/state");
-        let children = Target::Children(key("/work"));
+        let state = self.state();
+        let children = Target::Children(self.dir.clone());
         let fresh = self.fresh();
         let (get, latest, list, create, update, grant, renew, watch) = tokio::join!(
             self.client.get(&state),
@@ -150,7 +164,7 @@ impl AtWork {
     pub(crate) async fn works_again(&mut self) {
         let value = format!("again {}", self.counter.fetch_add(1, Ordering::Relaxed));
         let (client, fresh) = (self.client.clone(), self.fresh());
-        let state = key("/work/state");
+        let state = self.state();
         eventually(SOON, "reads and writes work again", async || {
             client.get_latest(&state).await?;
             client.update(&state, value.clone().into(), Expect::Any).await?;
@@ -174,12 +188,16 @@ impl AtWork {
             .await
             .expect("the watch sees what happens after the fault");
         assert_eq!(
-            client.get(&key("/work/me")).await.unwrap().unwrap().lease,
+            client.get(&child(&self.dir, "me")).await.unwrap().unwrap().lease,
             Some(self.lease)
         );
     }
 
+    pub(crate) fn state(&self) -> Key {
+        child(&self.dir, "state")
+    }
+
     fn fresh(&self) -> Key {
-        key(&format!("/work/new-{:x}", self.client.env().random_u64()))
+        child(&self.dir, &format!("new-{:x}", self.client.env().random_u64()))
     }
 }
