@@ -11,6 +11,7 @@
 //! | create, and create again after an unknown outcome | [`Create`], [`CreateMode`], [`Coordinator::abandon`] |
 //! | follow changes | [`Watch`], [`WatchEvent`] |
 //! | know whether a failed call may have happened | [`Error::class`], [`Class`] |
+//! | keep a lease alive, whatever the store does | [`Session`] |
 //! | drive time in a test | [`Env`] |
 //! | write a driver | [`driver`] |
 
@@ -26,6 +27,7 @@ mod ext;
 mod key;
 mod lease;
 mod prefixed;
+mod session;
 mod watch;
 
 pub use bytes::Bytes;
@@ -40,4 +42,8 @@ pub use ext::CoordinatorExt;
 pub use key::{InvalidKey, Key};
 pub use lease::{Grant, LeaseId, margin};
 pub use prefixed::Prefixed;
+pub use session::{
+    Backoff, Closure, Health, Lease, LossReason, Session, SessionClosed, SessionConfig, SessionState, SessionWatch,
+    Strategy,
+};
 pub use watch::{Target, Watch, WatchEvent};
