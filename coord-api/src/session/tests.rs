@@ -19,11 +19,14 @@ enum Mood {
     Silent,
 }
 
+/// The mood, the last lease, and when each ends.
+type State = (Mood, u64, BTreeMap<u64, Instant>);
+
 #[derive(Debug, Clone)]
 struct Leases {
     env: Env,
     deadline: Duration,
-    state: Arc<Mutex<(Mood, u64, BTreeMap<u64, Instant>)>>,
+    state: Arc<Mutex<State>>,
 }
 
 impl Leases {
