@@ -1,6 +1,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tracing::{debug, info, warn};
 
 use super::leftovers::Leftovers;
@@ -38,6 +39,8 @@ pub(super) struct Keeper {
     pub(super) shared: Arc<Shared>,
     pub(super) leftovers: Arc<Leftovers>,
     pub(super) meter: Meter,
+    /// Somebody has reason to doubt the lease.
+    pub(super) doubt: Arc<Notify>,
 }
 
 impl Keeper {
@@ -127,7 +130,11 @@ impl Keeper {
                     .min(now + (lease.good_until() - now) / 2)
                     .max(soon)
             };
-            env.sleep_until(next.min(lease.good_until())).await;
+            tokio::select! {
+                biased;
+                () = self.doubt.notified() => {}
+                () = env.sleep_until(next.min(lease.good_until())) => {}
+            }
             sent = env.now();
             match self.renew(&lease, pace.deadline).await {
                 Ok(renewed) => {

@@ -14,6 +14,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures::future::join_all;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{Coordinator, Error, ErrorKind, Instant, Operation, Result, Task};
@@ -37,6 +38,7 @@ struct Inner {
     leftovers: Arc<Leftovers>,
     /// Ends with the last handle.
     keeper: Task,
+    doubt: Arc<Notify>,
     /// Cancelled when the keeper has ended, however that came about.
     ended: CancellationToken,
 }
@@ -52,12 +54,14 @@ impl Session {
         let env = coordinator.env().clone();
         let shared = Arc::new(Shared::new(env.clone()));
         let leftovers = Arc::new(Leftovers::default());
+        let doubt = Arc::new(Notify::new());
         let keeper = Keeper {
             coordinator: coordinator.clone(),
             config: config.clone(),
             shared: shared.clone(),
             leftovers: leftovers.clone(),
             meter: Meter::new(capabilities.driver, &config.name),
+            doubt: doubt.clone(),
         };
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
@@ -71,6 +75,7 @@ impl Session {
             shared,
             leftovers,
             keeper,
+            doubt,
             ended,
         })))
     }
@@ -125,6 +130,12 @@ impl Session {
     /// still. The future does not keep the session alive.
     pub fn lost(&self, epoch: u64) -> impl Future<Output = LossReason> + Send + use<> {
         self.0.shared.when(move |current, now| current.ended(epoch, now))
+    }
+
+    /// Renews now instead of when it is due. For who was told [`LeaseLost`](crate::ErrorKind::LeaseLost): if it is true,
+    /// the session learns it now, too.
+    pub fn check(&self) {
+        self.0.doubt.notify_one();
     }
 
     /// Ends the session: no further renewal, and the lease is revoked. Idempotent.
