@@ -51,8 +51,8 @@ pub(crate) async fn an_outage_heals_with_the_documented_delays(world: Arc<dyn Wo
     let spy = Spy::new(world.open().await);
     let env = spy.env().clone();
     let session = open(&*world, spy.clone());
-    let mut watch = session.subscribe();
     session.connected().await.unwrap();
+    let mut watch = session.subscribe();
     for (epoch, delays) in [(1, vec![1, 2, 4]), (2, vec![1, 2])] {
         world.stop().await;
         let first_new = spy.calls(Operation::Grant).len();
@@ -78,6 +78,10 @@ pub(crate) async fn an_outage_heals_with_the_documented_delays(world: Arc<dyn Wo
         }
     }
     // A reader that slept through all of it is told of the loss first.
+    assert!(matches!(
+        watch.changed().await,
+        Some(SessionState::Lost { epoch: 1, .. })
+    ));
     assert!(matches!(watch.changed().await, Some(SessionState::Connected(lease)) if lease.epoch == 3));
     session.close().await.unwrap();
 }
