@@ -215,7 +215,7 @@ fn random_fault_schedules_keep_the_promises() {
 
 #[test]
 fn one_seed_one_history() {
-    for seed in [3, 4, 999] {
+    for seed in 0..100 {
         assert_eq!(run(seed), run(seed), "seed {seed}");
     }
 }
