@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use coord_api::{
-    Coordinator, Directory, Env, LeaseId, LossReason, Operation, Registration, Registry, RegistryConfig, Session,
-    SessionConfig,
+    Coordinator, Directory, Env, Expect, Key, LeaseId, LossReason, Operation, Registration, Registry, RegistryConfig,
+    Session, SessionConfig,
 };
 use coord_mem::{Fault, Faults, GiveUp, MemStore, StoreOptions};
 use coord_recipes_tests::{SCENARIOS, World};
@@ -36,6 +36,10 @@ impl World for MemWorld {
         let client = self.store.client();
         self.faults.lock().unwrap().push(client.faults());
         client
+    }
+
+    async fn open_movable(&self) -> Arc<dyn Coordinator> {
+        self.open().await
     }
 
     fn ttl(&self) -> Duration {
@@ -217,4 +221,29 @@ async fn ten_thousand_entries_are_put_back_within_the_pipeline_and_renewals_do_n
     assert!((10_000..=10_100).contains(&again), "{again} creates to put 10,000 back");
     assert!(spy.calls(Operation::Get).len() < 100, "no look before each");
     assert_eq!(Directory::new(client).list("web").await.unwrap().len(), 10_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_entry_in_doubt_stays_on_its_full_lease() {
+    let store = MemStore::new(&Env::simulated(1));
+    let (client, other) = (store.client(), store.client());
+    let spy = coord_recipes_tests::Spy::with_limit(client, 2);
+    let session = Session::open(spy.clone(), SessionConfig::default()).unwrap();
+    let registry = Registry::open(session, RegistryConfig::new("a")).unwrap();
+    for id in ["1", "2"] {
+        registry.register(Registration::new("web", id, "x")).unwrap();
+    }
+    soon(registry.settled()).await.unwrap();
+    let key = Key::new("/services/web/1").unwrap();
+    let before = other.get(&key).await.unwrap().unwrap();
+    let wrong = String::from_utf8(before.value.to_vec()).unwrap().replace('x', "y");
+    other.update(&key, wrong.into(), Expect::Any).await.unwrap();
+    tokio::time::sleep(seconds(1)).await;
+    soon(registry.settled()).await.unwrap();
+    let after = other.get(&key).await.unwrap().unwrap();
+    assert_eq!(
+        (&after.value, after.created, after.lease),
+        (&before.value, before.created, before.lease)
+    );
+    assert_eq!(spy.calls(Operation::Grant).len(), 1);
 }

@@ -137,22 +137,49 @@ impl Job {
                 self.known.stray = Some(create).filter(|_| tried_before);
                 Ok(None)
             }
-            Err(error) => match error.kind() {
-                ErrorKind::AlreadyExists(holder) => self.judge((**holder).clone(), lease).await,
-                kind => {
-                    let outcome = match kind {
-                        ErrorKind::LeaseFull(_) => Ok(Some(Outcome::Full)),
-                        ErrorKind::LeaseLost(_) => Ok(Some(Outcome::NoLease)),
-                        _ => Err(()),
-                    };
-                    // Whatever became of this try: an earlier one may have happened.
-                    if error.is_unknown() || tried_before {
-                        self.known.pending = Some(create);
+            Err(error) => {
+                // Whatever became of this try: an earlier one may have happened, or may still.
+                let earlier = Some(create).filter(|_| tried_before || error.is_unknown());
+                match error.kind() {
+                    ErrorKind::AlreadyExists(holder) => {
+                        let judged = self.judge((**holder).clone(), lease).await;
+                        self.known.stray = earlier;
+                        judged
                     }
-                    outcome.map_err(|()| error)
+                    ErrorKind::LeaseFull(_) => {
+                        self.known.pending = earlier;
+                        self.full(lease).await
+                    }
+                    ErrorKind::LeaseLost(_) => {
+                        self.known.pending = earlier;
+                        Ok(Some(Outcome::NoLease))
+                    }
+                    _ => {
+                        self.known.pending = earlier;
+                        Err(error)
+                    }
                 }
-            },
+            }
         }
+    }
+
+    /// What to make of a full lease; `None`: go on. An entry that was merely in doubt may be there, and fills its own
+    /// place.
+    async fn full(&mut self, lease: LeaseId) -> Result<Option<Outcome>, Error> {
+        if self.known.held.as_ref().is_some_and(|held| held.lease == Some(lease)) {
+            let found = self.coordinator.get_latest(&self.key).await?;
+            if let Some(entry) = found.filter(|entry| self.is_mine(entry) && entry.lease == Some(lease)) {
+                let stray = self.known.pending.take();
+                self.known = Known::holding(entry);
+                self.known.stray = stray;
+                return Ok(None);
+            }
+        }
+        Ok(Some(Outcome::Full))
+    }
+
+    fn is_mine(&self, entry: &Entry) -> bool {
+        Value::decode(&entry.value).is_some_and(|value| self.identity.wrote(&value))
     }
 
     /// What to make of an entry that is there; `None`: go on.
@@ -201,8 +228,7 @@ impl Job {
         for _ in 0..TURNS {
             if self.known.suspect {
                 let found = self.coordinator.get(&self.key).await?;
-                let mine = |entry: &Entry| Value::decode(&entry.value).is_some_and(|value| self.identity.wrote(&value));
-                self.known.held = found.filter(mine).map(Held::of);
+                self.known.held = found.filter(|entry| self.is_mine(entry)).map(Held::of);
                 self.known.suspect = false;
             }
             let Some(held) = &self.known.held else {

@@ -2,10 +2,12 @@
 //! paused and cut off. Each driver's tests bring their world and run the [`SCENARIOS`].
 
 mod registry;
+mod run;
 mod session;
 mod spy;
 mod world;
 
+pub use run::run_all;
 pub use spy::Spy;
 pub use world::World;
 
