@@ -100,16 +100,19 @@ fn of_status(status: &Status, sent: bool) -> Failure {
             reason: Reason::Compacted,
             ..definite(ErrorKind::Refused(said))
         },
-        _ if has("invalid auth token") || has("revision of auth store is old") || has("revision in header is old") => {
+        // "User name is empty": no token was sent, because the store asked for none when we logged in.
+        _ if has("invalid auth token")
+            || has("revision of auth store is old")
+            || has("revision in header is old")
+            || has("user name is empty") =>
+        {
             Failure {
                 reason: Reason::Token,
                 ..definite(ErrorKind::Unauthenticated(said))
             }
         }
         Code::Unauthenticated => definite(ErrorKind::Unauthenticated(said)),
-        _ if has("authentication failed") || has("user name is empty") || has("user name not found") => {
-            definite(ErrorKind::Unauthenticated(said))
-        }
+        _ if has("authentication failed") || has("user name not found") => definite(ErrorKind::Unauthenticated(said)),
         Code::PermissionDenied => definite(ErrorKind::PermissionDenied(said)),
         Code::ResourceExhausted if has("space exceeded") => definite(ErrorKind::StoreFull(said)),
         Code::ResourceExhausted => definite(ErrorKind::LimitReached(said)),

@@ -154,6 +154,10 @@ impl Pool {
                                 }
                                 Some(Ok(_)) | None => last = Some(Failure { class: Class::NotSent, ..failure }),
                                 Some(Err(failure)) if failure.is_transient() => last = Some(failure),
+                                // A copy that went elsewhere may have happened all the same.
+                                Some(Err(failure)) if writes && (unsettled || !flights.is_empty()) => {
+                                    refusal = Some(Err(failure));
+                                }
                                 Some(Err(failure)) => return Err(failure),
                             }
                         }

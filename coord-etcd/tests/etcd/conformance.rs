@@ -1,11 +1,10 @@
 //! The conformance suite on real etcd servers: one node, three nodes, and through a proxy that delays.
 
-mod common;
-
 use std::time::Duration;
 
-use common::{conformance, key, nodes, proxies};
 use coord_etcd::EtcdConfig;
+
+use crate::support::{conformance, key, nodes, proxies};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_behaviour_on_one_node() {
