@@ -215,6 +215,10 @@ impl Book {
                 let settled = record.as_wanted(done.lease);
                 if let Some(held) = record.known.held.as_ref().filter(|_| settled) {
                     self.newest = self.newest.max(held.created);
+                    if record.status != Status::Registered {
+                        let lease = held.lease.map(tracing::field::display);
+                        tracing::info!(key = %done.key, lease, "registered");
+                    }
                     record.status = Status::Registered;
                 }
                 settled
