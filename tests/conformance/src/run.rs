@@ -1,0 +1,120 @@
+use std::any::Any;
+use std::fmt;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use crate::failure::{Checked, Failure};
+use crate::{BEHAVIOURS, Opener, Scratch};
+
+/// The longest that one behaviour may take; those that wait for a lease to end take its ttl and slack.
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// One promise of the contract, and the code that checks it.
+#[derive(Clone, Copy)]
+pub struct Behaviour {
+    /// Which part of the contract it belongs to.
+    pub group: &'static str,
+    /// Its name, unique in the list; also the name of its test.
+    pub name: &'static str,
+    /// What it proves, in one sentence.
+    pub promise: &'static str,
+    pub(crate) check: for<'a> fn(&'a Scratch<'a>) -> BoxFuture<'a, Checked>,
+}
+
+/// How a behaviour ended.
+#[derive(Debug, Clone)]
+#[must_use = "it may be a failure"]
+pub struct Outcome {
+    /// The behaviour.
+    pub behaviour: Behaviour,
+    /// Whether the promise was kept, or what was seen instead.
+    pub result: Result<(), Failure>,
+    /// How long it took, by tokio's clock.
+    pub took: Duration,
+}
+
+/// Checks one behaviour on a fresh scratch key of the store, and cleans up after it. A panic inside is a failure, and
+/// so is taking longer than [`DEADLINE`].
+pub async fn run(behaviour: &Behaviour, opener: &dyn Opener) -> Outcome {
+    let started = tokio::time::Instant::now();
+    let result = checked(behaviour, opener).await;
+    Outcome {
+        behaviour: *behaviour,
+        result,
+        took: started.elapsed(),
+    }
+}
+
+/// Checks the whole list, one behaviour after the other.
+pub async fn run_all(opener: &dyn Opener) -> Vec<Outcome> {
+    let mut outcomes = Vec::with_capacity(BEHAVIOURS.len());
+    for behaviour in BEHAVIOURS {
+        outcomes.push(run(behaviour, opener).await);
+    }
+    outcomes
+}
+
+/// For the tests that [`conformance_tests!`](crate::conformance_tests) makes: panics if the promise is not kept.
+pub async fn assert_kept(name: &str, opener: &dyn Opener) {
+    let behaviour = BEHAVIOURS
+        .iter()
+        .find(|behaviour| behaviour.name == name)
+        .expect("the macro takes its names from the list");
+    if let Err(failure) = run(behaviour, opener).await.result {
+        panic!("not kept: {}\n  {failure}", behaviour.promise);
+    }
+}
+
+async fn checked(behaviour: &Behaviour, opener: &dyn Opener) -> Checked {
+    let scratch = Scratch::open(opener, behaviour.name).await?;
+    let check = AssertUnwindSafe((behaviour.check)(&scratch)).catch_unwind();
+    let result = match tokio::time::timeout(DEADLINE, check).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(panic)) => Err(Failure::new(format!("it panicked: {}", panic_text(&*panic)))),
+        Err(_) => Err(Failure::new(format!("it was not done within {DEADLINE:?}"))),
+    };
+    // What went wrong first says more than what the clean-up met after it.
+    let cleaned = scratch.clean_up().await;
+    result.and(cleaned)
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("without a message")
+}
+
+// === impl Behaviour ===
+
+impl fmt::Debug for Behaviour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Behaviour")
+            .field("group", &self.group)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    /// Whether the promise was kept.
+    pub fn passed(&self) -> bool {
+        self.result.is_ok()
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Behaviour { group, name, .. } = self.behaviour;
+        match &self.result {
+            Ok(()) => write!(f, "passed  {group} {name}"),
+            Err(failure) => write!(f, "FAILED  {group} {name}: {failure}"),
+        }
+    }
+}
