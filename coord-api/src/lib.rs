@@ -11,6 +11,8 @@
 //! | create, and create again after an unknown outcome | [`Create`], [`CreateMode`], [`Coordinator::abandon`] |
 //! | follow changes | [`Watch`], [`WatchEvent`] |
 //! | know whether a failed call may have happened | [`Error::class`], [`Class`] |
+//! | keep a lease alive, whatever the store does | [`Session`] |
+//! | register services and find them | [`Registry`], [`Directory`] |
 //! | drive time in a test | [`Env`] |
 //! | write a driver | [`driver`] |
 
@@ -26,6 +28,8 @@ mod ext;
 mod key;
 mod lease;
 mod prefixed;
+mod registry;
+mod session;
 mod watch;
 
 pub use bytes::Bytes;
@@ -40,4 +44,9 @@ pub use ext::CoordinatorExt;
 pub use key::{InvalidKey, Key};
 pub use lease::{Grant, LeaseId, margin};
 pub use prefixed::Prefixed;
+pub use registry::{Directory, Instance, Instances, Registration, Registry, RegistryConfig, Status, View};
+pub use session::{
+    Backoff, Closure, Health, Lease, LossReason, Session, SessionClosed, SessionConfig, SessionState, SessionWatch,
+    Strategy,
+};
 pub use watch::{Target, Watch, WatchEvent};
