@@ -20,6 +20,7 @@ impl Election {
     /// removed in the background. Ends with an error only if the election or the session is closed, or the store
     /// refuses for good.
     pub async fn campaign(&self) -> Result<Leadership> {
+        let _busy = self.shared.busy();
         let mut pace = Pace::new();
         loop {
             if let Some(leadership) = self.attempt().await? {

@@ -63,15 +63,12 @@ impl Election {
         }
     }
 
-    /// Ends it for good: campaigns end with [`Closed`](crate::ErrorKind::Closed), a leadership is lost, and this returns
-    /// when what they had at the store is gone or its lease has ended. The session goes on.
-    ///
-    /// Work of [`run_while_leader`](Election::run_while_leader) is told to stop; its entry is released when it has.
+    /// Ends it for good: campaigns end with [`Closed`](crate::ErrorKind::Closed), a leadership is lost, and work of
+    /// [`run_while_leader`](Election::run_while_leader) is told to stop. Returns when all of them have ended (they must
+    /// be running in other tasks) and what they had at the store is gone, or its lease has ended. The session goes on.
     pub async fn close(&self) {
         self.shared.closed.cancel();
-        // Campaigns that run in other tasks notice at their next turn.
-        tokio::task::yield_now().await;
-        self.shared.all_clean().await;
+        self.shared.idle().await;
     }
 
     fn env(&self) -> &Env {

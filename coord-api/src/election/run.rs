@@ -26,6 +26,7 @@ impl Election {
         W: FnMut(Term) -> F,
         F: Future<Output = ControlFlow<T>>,
     {
+        let _busy = self.shared.busy();
         let mut pace = Pace::new();
         loop {
             let leadership = match self.campaign().await {

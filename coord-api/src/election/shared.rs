@@ -56,18 +56,24 @@ impl Shared {
         let mut running = self.lock();
         let id = running.last_key_value().map_or(0, |(id, _)| id + 1);
         let shared = self.clone();
-        self.left.send_modify(|left| *left += 1);
+        let busy = self.busy();
         let task = self.env().spawn(async move {
             clean_up.await;
             let done = shared.lock().remove(&id);
-            shared.left.send_modify(|left| *left -= 1);
+            drop(busy);
             drop(done);
         });
         running.insert(id, task);
     }
 
-    /// Waits until nothing is being cleaned up.
-    pub(super) async fn all_clean(&self) {
+    /// Something is under way that a close waits for, until the guard is dropped.
+    pub(super) fn busy(self: &Arc<Self>) -> Busy {
+        self.left.send_modify(|left| *left += 1);
+        Busy(self.clone())
+    }
+
+    /// Waits until nothing is under way.
+    pub(super) async fn idle(&self) {
         let mut left = self.left.subscribe();
         // The sender is ours: this cannot fail.
         let _ = left.wait_for(|left| *left == 0).await;
@@ -75,5 +81,14 @@ impl Shared {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Task>> {
         self.clean_ups.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts as under way as long as it lives.
+pub(super) struct Busy(Arc<Shared>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.left.send_modify(|left| *left -= 1);
     }
 }

@@ -1,0 +1,270 @@
+//! A simulated world: one store, several candidates, everything going wrong.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coord_api::{
+    Backoff, Coordinator, Election, ElectionConfig, Env, Key, Recipe, Session, SessionConfig, Strategy, Task, Term,
+};
+use coord_mem::{Faults, MemClient, MemStore, Odds, StoreOptions};
+
+use super::history::History;
+
+/// What a run gave: what was wrong, and everything that happened.
+pub struct Outcome {
+    pub violations: Vec<String>,
+    pub log: Vec<String>,
+    pub elections: usize,
+}
+
+/// How a candidate works when it leads, and through what it sees the store.
+pub trait Player: Send + Sync + 'static {
+    /// The coordinator as this candidate sees it.
+    fn coordinator(&self, client: Arc<MemClient>) -> Arc<dyn Coordinator> {
+        client
+    }
+
+    /// The loop of one candidate; `work` is to be done while it leads.
+    fn run(&self, election: Arc<Election>, work: Work) -> impl Future<Output = ()> + Send {
+        async move {
+            let _ = election.run_while_leader(|term| work.clone().during(term)).await;
+        }
+    }
+}
+
+/// The recipe as it is.
+pub struct Honest;
+
+impl Player for Honest {}
+
+/// The work of one candidate.
+#[derive(Clone)]
+pub struct Work {
+    pub who: usize,
+    pub env: Env,
+    pub history: History,
+}
+
+impl Work {
+    /// Works until told to stop, or until it has had enough; stops within half of the time it has for that.
+    pub async fn during(self, term: Term) -> ControlFlow<()> {
+        let Work { who, env, history } = self;
+        history.elected(env.now(), who, &term);
+        history.work_begins(env.now(), who);
+        let enough = env.now() + env.random_duration(Duration::from_secs(20));
+        tokio::select! {
+            biased;
+            () = term.stopped() => {}
+            () = env.sleep_until(enough) => {}
+        }
+        env.sleep(env.random_duration(STOP_WITHIN / 2)).await;
+        history.work_ends(env.now(), who);
+        ControlFlow::Continue(())
+    }
+}
+
+pub const TTL: Duration = Duration::from_secs(4);
+pub const STOP_WITHIN: Duration = Duration::from_millis(600);
+const TROUBLE: Duration = Duration::from_secs(40);
+/// After healing: a lost lease, its backoff, the longest call, and some.
+const HEALED_WITHIN: Duration = Duration::from_secs(30);
+
+struct Candidate {
+    faults: Faults,
+    env: Env,
+    session: Session,
+    election: Arc<Election>,
+    task: Task,
+}
+
+/// One whole life: trouble, healing, one leader, close, nothing left.
+pub async fn run<P: Player>(seed: u64, recipe: Recipe, player: P) -> Outcome {
+    let world = Env::simulated(seed);
+    let options = StoreOptions {
+        call_deadline: Duration::from_secs(2),
+        proof_lag: Duration::from_millis(world.random_u64() % 2 * 700),
+    };
+    let store = MemStore::with_options(&world, options);
+    let key = Key::new("/election").unwrap();
+    let history = History::default();
+    // A process that stands still works on where it stood: only without such ones can work exclude work.
+    let stands_still = world.random_u64() % 2 == 0;
+    history.work_excludes(!stands_still);
+    let count = 2 + (world.random_u64() % 3) as usize;
+    let (odds, player) = (odds(&world), Arc::new(player));
+    let candidates: Vec<Candidate> = (0..count)
+        .map(|who| candidate(&store, &key, recipe, who, &history, &player, odds))
+        .collect();
+
+    trouble(&world, &history, &candidates, stands_still).await;
+    for candidate in &candidates {
+        candidate.faults.clear();
+        candidate.faults.heal();
+        candidate.faults.resume();
+    }
+    history.note(world.now(), "healed".into());
+    settle(&world, &history).await;
+    let watching = store.client();
+    check_entries(&world, &history, &watching, &key, recipe, count).await;
+    let _sessions = close(&world, &history, candidates).await;
+    check_entries(&world, &history, &watching, &key, recipe, 0).await;
+    let elections = history.elections();
+    Outcome {
+        violations: history.violations(),
+        log: history.log(),
+        elections,
+    }
+}
+
+fn candidate<P: Player>(
+    store: &MemStore,
+    key: &Key,
+    recipe: Recipe,
+    who: usize,
+    history: &History,
+    player: &Arc<P>,
+    odds: Odds,
+) -> Candidate {
+    let client = store.client();
+    let (faults, env) = (client.faults(), client.env().clone());
+    faults.seeded(odds);
+    let backoff = Backoff {
+        strategy: Strategy::Constant {
+            delay: Duration::from_millis(300),
+        },
+        ..Backoff::default()
+    };
+    let config = SessionConfig {
+        name: format!("s{who}"),
+        ttl: TTL,
+        backoff,
+    };
+    let session = Session::open(player.coordinator(client), config).unwrap();
+    let config = ElectionConfig {
+        recipe,
+        stop_within: STOP_WITHIN,
+        // Two of the same name are two.
+        ..ElectionConfig::new(key.clone(), format!("c{}", who / 2))
+    };
+    let election = Arc::new(Election::new(&session, config));
+    let work = Work {
+        who,
+        env: env.clone(),
+        history: history.clone(),
+    };
+    let (playing, player) = (election.clone(), player.clone());
+    let task = env.spawn(async move { player.run(playing, work).await });
+    Candidate {
+        faults,
+        env,
+        session,
+        election,
+        task,
+    }
+}
+
+fn odds(world: &Env) -> Odds {
+    let some = |most: u64| (world.random_u64() % (most + 1)) as f64 / 1000.0;
+    Odds {
+        not_sent: some(40),
+        lose_request: some(40),
+        lose_answer: some(60),
+        arrive_late: some(60),
+        delay: some(60),
+        delay_answer: some(80),
+        end_lease_early: some(200),
+        gap: some(40),
+        longest: Duration::from_millis(1 + world.random_u64() % 2500),
+    }
+}
+
+/// Cuts, swallowed packets, stopped processes; a look at everybody every now and then.
+async fn trouble(world: &Env, history: &History, candidates: &[Candidate], stands_still: bool) {
+    let until = world.now() + TROUBLE;
+    while world.now() < until {
+        let who = (world.random_u64() % candidates.len() as u64) as usize;
+        let Candidate { faults, env, .. } = &candidates[who];
+        let note = |what: &str| history.note(world.now(), format!("{who} {what}"));
+        match world.random_u64() % 12 {
+            0 => (faults.cut(), note("cut")).0,
+            1 => (faults.swallow(), note("swallowed")).0,
+            2 if stands_still => (faults.pause(), note("paused")).0,
+            3..6 => (faults.heal(), note("healed")).0,
+            6..10 => (faults.resume(), note("resumed")).0,
+            10 if stands_still => (env.jump(world.random_duration(TTL)), note("jumped")).0,
+            _ => faults.gap(),
+        }
+        for _ in 0..4 {
+            world.sleep(world.random_duration(Duration::from_millis(250))).await;
+            history.sample(world.now());
+        }
+    }
+}
+
+/// Exactly one leader within the bound. Work ends by itself now and then: it is the being elected that counts.
+async fn settle(world: &Env, history: &History) {
+    let until = world.now() + HEALED_WITHIN;
+    let before = history.elections();
+    loop {
+        history.sample(world.now());
+        if history.elections() > before && history.leaders().len() == 1 {
+            return;
+        }
+        if world.now() >= until {
+            if history.leaders().len() != 1 {
+                history.wrong(world.now(), "no leader after healing".into());
+            }
+            return;
+        }
+        world.sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// At most one entry per candidate that takes part.
+async fn check_entries(
+    world: &Env,
+    history: &History,
+    client: &Arc<MemClient>,
+    key: &Key,
+    recipe: Recipe,
+    candidates: usize,
+) {
+    let entries = match recipe {
+        Recipe::Sequence => client.children(key).await.unwrap(),
+        Recipe::Cas => client.get(key).await.unwrap().into_iter().collect(),
+    };
+    if entries.len() > candidates {
+        history.wrong(
+            world.now(),
+            format!("{} entries of {candidates} candidates", entries.len()),
+        );
+    }
+}
+
+async fn close(world: &Env, history: &History, candidates: Vec<Candidate>) -> Vec<Session> {
+    let mut sessions = vec![];
+    for (who, candidate) in candidates.into_iter().enumerate() {
+        let closed = async {
+            candidate.election.close().await;
+            candidate.task.join().await;
+        };
+        if world.timeout_at(world.now() + HEALED_WITHIN, closed).await.is_none() {
+            history.wrong(world.now(), format!("{who} did not close"));
+        }
+        // What an election leaves must not need the end of the session to vanish.
+        sessions.push(candidate.session);
+    }
+    world.sleep(Duration::from_millis(100)).await;
+    sessions
+}
+
+/// A runtime of its own for each seed, with virtual time.
+pub fn simulate<P: Player>(seed: u64, recipe: Recipe, player: P) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(run(seed, recipe, player))
+}
