@@ -61,7 +61,7 @@ fn cas_b() {
 
 #[test]
 fn one_seed_gives_one_history() {
-    for seed in 0..5 {
+    for seed in 0..50 {
         for recipe in [Recipe::Sequence, Recipe::Cas] {
             let (one, other) = (simulate(seed, recipe, Honest), simulate(seed, recipe, Honest));
             assert_eq!(one.log, other.log, "seed {seed}");
