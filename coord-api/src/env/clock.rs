@@ -1,7 +1,8 @@
-use std::sync::OnceLock;
+use std::pin::pin;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use super::Instant;
 
@@ -15,10 +16,15 @@ pub(super) enum Clock {
     /// The machine's time since boot, suspended time included.
     Boot,
     /// Tokio's clock since `base`, and how far this client's clock has jumped ahead of it.
-    Tokio {
-        base: tokio::time::Instant,
-        jumped: watch::Sender<Duration>,
-    },
+    Tokio { base: tokio::time::Instant, jumped: Jumped },
+}
+
+/// How far a clock has jumped, and who waits for the next jump. Not a `watch` channel: that one wakes its readers in
+/// random order, and one seed would no longer give one history.
+#[derive(Debug, Default)]
+pub(super) struct Jumped {
+    ahead: Mutex<Duration>,
+    again: Notify,
 }
 
 impl Clock {
@@ -32,14 +38,14 @@ impl Clock {
         let base = *BASE.get_or_init(std::time::Instant::now);
         Clock::Tokio {
             base: tokio::time::Instant::from_std(base),
-            jumped: watch::Sender::default(),
+            jumped: Jumped::default(),
         }
     }
 
     pub(super) fn simulated() -> Clock {
         Clock::Tokio {
             base: tokio::time::Instant::now(),
-            jumped: watch::Sender::default(),
+            jumped: Jumped::default(),
         }
     }
 
@@ -48,7 +54,7 @@ impl Clock {
             Clock::Boot => Clock::Boot,
             Clock::Tokio { base, .. } => Clock::Tokio {
                 base: *base,
-                jumped: watch::Sender::default(),
+                jumped: Jumped::default(),
             },
         }
     }
@@ -56,7 +62,7 @@ impl Clock {
     pub(super) fn now(&self) -> Instant {
         match self {
             Clock::Boot => Instant::from_start(since_boot()),
-            Clock::Tokio { base, jumped } => Instant::from_start(base.elapsed() + *jumped.borrow()),
+            Clock::Tokio { base, jumped } => Instant::from_start(base.elapsed() + jumped.ahead()),
         }
     }
 
@@ -69,28 +75,38 @@ impl Clock {
                 }
                 tokio::time::sleep(left.min(LOOK_AGAIN)).await;
             },
-            Clock::Tokio { jumped, .. } => {
-                let mut jumps = jumped.subscribe();
-                loop {
-                    let left = deadline - self.now();
-                    if left.is_zero() {
-                        return;
-                    }
-                    tokio::select! {
-                        biased;
-                        Ok(()) = jumps.changed() => {}
-                        () = tokio::time::sleep(left.min(LONGEST_TIMER)) => {}
-                    }
+            Clock::Tokio { jumped, .. } => loop {
+                let mut jump = pin!(jumped.again.notified());
+                jump.as_mut().enable();
+                let left = deadline - self.now();
+                if left.is_zero() {
+                    return;
                 }
-            }
+                tokio::select! {
+                    biased;
+                    () = jump => {}
+                    () = tokio::time::sleep(left.min(LONGEST_TIMER)) => {}
+                }
+            },
         }
     }
 
     pub(super) fn jump(&self, by: Duration) {
         match self {
             Clock::Boot => {}
-            Clock::Tokio { jumped, .. } => jumped.send_modify(|ahead| *ahead += by),
+            Clock::Tokio { jumped, .. } => jumped.jump(by),
         }
+    }
+}
+
+impl Jumped {
+    fn ahead(&self) -> Duration {
+        *self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn jump(&self, by: Duration) {
+        *self.ahead.lock().unwrap_or_else(PoisonError::into_inner) += by;
+        self.again.notify_waiters();
     }
 }
 

@@ -1,8 +1,9 @@
 use std::collections::VecDeque;
 use std::future::Future;
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use super::{Closure, Lease, LossReason, SessionState};
 use crate::{Env, Grant, Instant};
@@ -15,7 +16,9 @@ const REMEMBERED: usize = 16;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) env: Env,
-    pub(super) current: watch::Sender<Current>,
+    current: Mutex<Current>,
+    /// Not a `watch` channel: that one wakes its readers in random order, and one seed must give one history.
+    changed: Notify,
 }
 
 #[derive(Debug)]
@@ -62,7 +65,8 @@ impl Shared {
         };
         Shared {
             env,
-            current: watch::Sender::new(current),
+            current: Mutex::new(current),
+            changed: Notify::new(),
         }
     }
 
@@ -70,14 +74,14 @@ impl Shared {
 
     /// The state now.
     pub(super) fn state(&self) -> SessionState {
-        let current = self.current.borrow();
+        let current = self.lock();
         current.observe(self.env.now())
     }
 
     /// A new lease begins a new epoch; `None` if the session is closed or the grant has no life left.
     pub(super) fn connected(&self, grant: Grant) -> Option<Lease> {
         let mut begun = None;
-        self.current.send_if_modified(|current| {
+        self.modify(|current| {
             let lease = Lease {
                 lease: grant.lease,
                 epoch: current.epoch + 1,
@@ -98,7 +102,7 @@ impl Shared {
     /// The lease was renewed. `None` if its time was over before: then it stays lost.
     pub(super) fn renewed(&self, grant: Grant) -> Option<Lease> {
         let mut extended = None;
-        self.current.send_if_modified(|current| {
+        self.modify(|current| {
             let now = self.env.now();
             let Some((lease, suspended)) = current.live(now) else {
                 return false;
@@ -119,7 +123,7 @@ impl Shared {
 
     /// A renewal failed; `silence` is the reason to give if the lease's time runs out meanwhile.
     pub(super) fn suspended(&self, silence: LossReason) {
-        self.current.send_if_modified(|current| {
+        self.modify(|current| {
             let now = self.env.now();
             let Some((lease, suspended)) = current.live(now) else {
                 return false;
@@ -136,7 +140,7 @@ impl Shared {
     /// The epoch is over, for this reason unless its time ran out before.
     pub(super) fn lost(&self, reason: LossReason) -> LossReason {
         let mut told = reason;
-        self.current.send_if_modified(|current| {
+        self.modify(|current| {
             let Some(loss) = current.end_epoch(self.env.now(), reason) else {
                 return false;
             };
@@ -150,7 +154,7 @@ impl Shared {
     /// The session is over; the first reason stays. The lease that was in use until now is handed back.
     pub(super) fn close(&self, why: Closure) -> Option<Lease> {
         let mut last = None;
-        self.current.send_if_modified(|current| {
+        self.modify(|current| {
             if current.is_closed() {
                 return false;
             }
@@ -165,6 +169,18 @@ impl Shared {
         last
     }
 
+    /// Changes the state; `change` says whether to wake those who wait.
+    fn modify(&self, change: impl FnOnce(&mut Current) -> bool) {
+        let wake = change(&mut self.lock());
+        if wake {
+            self.changed.notify_waiters();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Waits until `find` finds something in the state, woken by changes and by the lease's own end.
     pub(super) fn when<T, F>(self: &Arc<Self>, mut find: F) -> impl Future<Output = T> + use<T, F>
     where
@@ -172,14 +188,16 @@ impl Shared {
     {
         let shared = self.clone();
         async move {
-            let mut changes = shared.current.subscribe();
             loop {
+                let mut change = pin!(shared.changed.notified());
+                change.as_mut().enable();
                 let deadline = {
-                    let current = changes.borrow_and_update();
-                    if let Some(found) = find(&current, shared.env.now()) {
+                    let current = shared.lock();
+                    let now = shared.env.now();
+                    if let Some(found) = find(&current, now) {
                         return found;
                     }
-                    current.good_until(shared.env.now())
+                    current.good_until(now)
                 };
                 let over = async {
                     match deadline {
@@ -189,8 +207,7 @@ impl Shared {
                 };
                 tokio::select! {
                     biased;
-                    // The sender lives as long as `shared`: this cannot fail.
-                    _ = changes.changed() => {}
+                    () = change => {}
                     () = over => {}
                 }
             }
