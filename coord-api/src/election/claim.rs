@@ -14,8 +14,8 @@ pub(super) struct Claim {
     pub(super) identity: Identity,
     create: Create,
     entry: Option<Entry>,
-    /// The create was sent and is not settled.
-    open: bool,
+    /// Whether a copy of the create may be under way.
+    doubt: bool,
 }
 
 impl Claim {
@@ -27,7 +27,7 @@ impl Claim {
             lease,
             identity,
             entry: None,
-            open: false,
+            doubt: false,
         }
     }
 
@@ -44,9 +44,13 @@ impl Claim {
         let env = self.shared.env().clone();
         let mut pace = Pace::new();
         loop {
-            let sent_before = std::mem::replace(&mut self.open, true);
+            // While the call is under way its outcome is unknown, should it be dropped.
+            let doubt = std::mem::replace(&mut self.doubt, true);
             let error = match self.shared.coordinator.create(&self.create).await {
-                Ok(entry) => return Ok(self.made(entry)),
+                Ok(entry) => {
+                    self.doubt = doubt;
+                    return Ok(self.made(entry));
+                }
                 Err(error) => error,
             };
             if let Some(holder) = error.holder().filter(|holder| self.identity.owns(holder)) {
@@ -55,13 +59,26 @@ impl Claim {
             }
             match error.class() {
                 Class::Definite => {
-                    self.open = false;
+                    self.doubt = doubt;
+                    self.settle().await;
                     return Err(error);
                 }
-                Class::NotSent => self.open = sent_before,
+                Class::NotSent => self.doubt = doubt,
                 Class::Unknown => {}
             }
             pace.wait(&env).await;
+        }
+    }
+
+    /// Before another create is tried: no copy of this one may arrive any more.
+    async fn settle(&mut self) {
+        let env = self.shared.env().clone();
+        let mut pace = Pace::new();
+        while self.doubt {
+            match self.shared.coordinator.abandon(&self.create).await {
+                Err(error) if !error.is_definite() => pace.wait(&env).await,
+                _ => self.doubt = false,
+            }
         }
     }
 
@@ -85,22 +102,25 @@ impl Claim {
     }
 
     /// The entry now belongs to a leadership.
-    pub(super) fn take(mut self) -> Result<(Arc<Shared>, Lease, Identity, Entry)> {
-        self.open = false;
-        match self.entry.take() {
-            Some(entry) => Ok((self.shared.clone(), self.lease, self.identity.clone(), entry)),
+    pub(super) fn take(mut self) -> Result<(Arc<Shared>, Lease, Identity, Trace)> {
+        match self.trace() {
+            Some(trace) => Ok((self.shared.clone(), self.lease, self.identity.clone(), trace)),
             None => Err(Error::closed(Operation::Create, Some(&self.shared.config.key))),
         }
+    }
+
+    /// What is to be removed in the end; it is no longer this one's to do so.
+    fn trace(&mut self) -> Option<Trace> {
+        let entry = self.entry.take();
+        let create = std::mem::take(&mut self.doubt).then(|| self.create.clone());
+        (entry.is_some() || create.is_some()).then_some(Trace { entry, create })
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        let trace = match self.entry.take() {
-            Some(entry) => Trace::There(entry),
-            None if self.open => Trace::Maybe(self.create.clone()),
-            None => return,
-        };
-        drop(release(&self.shared, self.lease, trace));
+        if let Some(trace) = self.trace() {
+            drop(release(&self.shared, self.lease, trace));
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::own::OwnWatch;
 use super::pace::Pace;
 use super::release::{Trace, release};
 use super::{Term, Unelected};
-use crate::{Error, ErrorKind, Expect, Instant, Operation, Result, Task};
+use crate::{Create, Error, ErrorKind, Expect, Instant, Operation, Result, Task};
 
 /// The right to lead, as long as [`is_valid`](Leadership::is_valid) says so. Dropping it resigns, in the background.
 #[derive(Debug)]
@@ -12,19 +12,29 @@ use crate::{Error, ErrorKind, Expect, Instant, Operation, Result, Task};
 pub struct Leadership {
     term: Term,
     identity: Identity,
+    /// Its create, if a copy of the request may still arrive.
+    create: Option<Create>,
     released: bool,
     _watcher: Task,
 }
 
 impl Leadership {
     pub(super) fn begin(claim: Claim, own: OwnWatch) -> Result<Leadership> {
-        let (shared, lease, identity, entry) = claim.take()?;
+        let (shared, lease, identity, trace) = claim.take()?;
+        let Trace {
+            entry: Some(entry),
+            create,
+        } = trace
+        else {
+            return Err(shared.closed_error());
+        };
         let env = shared.env().clone();
         let term = Term::begin(shared, lease, entry);
         Ok(Leadership {
             _watcher: env.spawn(term.clone().watch_over(own)),
             term,
             identity,
+            create,
             released: false,
         })
     }
@@ -116,7 +126,11 @@ impl Leadership {
     fn release(&self) -> tokio::sync::oneshot::Receiver<Result<()>> {
         self.term.end(Unelected::Resigned);
         let inner = &self.term.0;
-        release(&inner.shared, inner.lease, Trace::There(self.term.entry()))
+        let trace = Trace {
+            entry: Some(self.term.entry()),
+            create: self.create.clone(),
+        };
+        release(&inner.shared, inner.lease, trace)
     }
 }
 

@@ -9,11 +9,13 @@ use super::shared::Shared;
 use crate::{Create, Entry, ErrorKind, Expect, Instant, Lease, Result, margin};
 
 /// What a candidate may have left at the store.
-pub(super) enum Trace {
-    /// A create whose outcome is not known.
-    Maybe(Create),
-    /// This entry.
-    There(Entry),
+#[derive(Debug, Clone)]
+pub(super) struct Trace {
+    /// Its entry, if it knows of one.
+    pub(super) entry: Option<Entry>,
+    /// The create, if a copy of its request may still be under way: also when the entry is known, since a copy that
+    /// arrives after the deletion would make it again.
+    pub(super) create: Option<Create>,
 }
 
 /// Removes it, whatever becomes of the caller: tried again until it is gone, or its lease has ended.
@@ -62,23 +64,25 @@ impl Release {
             if env.now() >= self.bound {
                 return Ok(());
             }
-            let attempt = match &self.trace {
-                Trace::Maybe(create) => self.shared.coordinator.abandon(create).await,
-                Trace::There(entry) => {
-                    let expected = Expect::Version(entry.version);
-                    self.shared.coordinator.delete(&entry.key, expected).await
-                }
+            let (coordinator, Trace { entry, create }) = (&self.shared.coordinator, &self.trace);
+            let attempt = match (entry, create) {
+                (Some(entry), _) => coordinator.delete(&entry.key, Expect::Version(entry.version)).await,
+                (None, Some(create)) => coordinator.abandon(create).await,
+                (None, None) => return Ok(()),
             };
             match attempt {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    self.done();
+                    continue;
+                }
                 Err(error) => match error.kind() {
                     // Closing has revoked the lease.
-                    ErrorKind::NotFound | ErrorKind::LeaseLost(_) | ErrorKind::Closed => return Ok(()),
-                    ErrorKind::VersionMismatch(_) => {
-                        if !self.look_again().await {
-                            return Ok(());
-                        }
+                    ErrorKind::LeaseLost(_) | ErrorKind::Closed => return Ok(()),
+                    ErrorKind::NotFound => {
+                        self.done();
+                        continue;
                     }
+                    ErrorKind::VersionMismatch(_) => self.look_again().await,
                     _ if error.is_definite() && !error.is_transient() => return Err(error),
                     _ => debug!("release: {error}"),
                 },
@@ -87,16 +91,22 @@ impl Release {
         }
     }
 
-    /// Whether the entry of this incarnation is still there, and then in which version: nobody else's is touched.
-    async fn look_again(&mut self) -> bool {
-        let Trace::There(entry) = &mut self.trace else {
-            return true;
+    /// One of the two is done with; the entry comes first.
+    fn done(&mut self) {
+        if self.trace.entry.take().is_none() {
+            self.trace.create = None;
+        }
+    }
+
+    /// In which version the entry is now, if it is still the same: nobody else's is touched.
+    async fn look_again(&mut self) {
+        let Some(entry) = &mut self.trace.entry else {
+            return;
         };
         match self.shared.coordinator.get(&entry.key).await {
             Ok(Some(now)) if now.created == entry.created => *entry = now,
-            Ok(_) => return false,
+            Ok(_) => self.trace.entry = None,
             Err(error) => debug!("release: {error}"),
         }
-        true
     }
 }

@@ -237,7 +237,7 @@ async fn check_entries(
     if entries.len() > candidates {
         history.wrong(
             world.now(),
-            format!("{} entries of {candidates} candidates", entries.len()),
+            format!("of {candidates} candidates: {entries:?}"),
         );
     }
 }
@@ -252,10 +252,12 @@ async fn close(world: &Env, history: &History, candidates: Vec<Candidate>) -> Ve
         if world.timeout_at(world.now() + HEALED_WITHIN, closed).await.is_none() {
             history.wrong(world.now(), format!("{who} did not close"));
         }
+        history.note(world.now(), format!("{who} closed, {:?}", candidate.session));
         // What an election leaves must not need the end of the session to vanish.
         sessions.push(candidate.session);
     }
-    world.sleep(Duration::from_millis(100)).await;
+    // Leases that were lost end by themselves; those of today are kept alive by the sessions.
+    world.sleep(TTL + Duration::from_secs(1)).await;
     sessions
 }
 
