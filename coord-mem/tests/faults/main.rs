@@ -40,9 +40,10 @@ async fn exists(client: &MemClient, text: &str) -> bool {
 }
 
 async fn event(watch: &mut Watch) -> WatchEvent {
-    watch
-        .next()
-        .await
+    // An event that never comes fails the test instead of stopping it.
+    let event = tokio::time::timeout(Duration::from_secs(86_400), watch.next()).await;
+    event
+        .expect("within a day")
         .expect("the watch goes on")
         .expect("without an error")
 }

@@ -12,7 +12,7 @@ use coord_mem::{Fault, MemClient, MemStore, StoreOptions};
 use futures::FutureExt;
 use tokio::runtime::Runtime;
 
-use crate::steps::{CLIENTS, Call, Guard, KEYS, LATEST, Mode, Step};
+use crate::steps::{CLIENTS, Call, Guard, KEYS, LATEST, Mode, QUEUE, Step};
 use crate::world::{Reply, Request, World};
 
 const TTL: Duration = Duration::from_secs(10);
@@ -166,7 +166,13 @@ impl Run {
                     Mode::Ephemeral(lease) => CreateMode::Ephemeral(pick(&member.leases, lease)?),
                     Mode::Sequential(lease) => CreateMode::Sequential(pick(&member.leases, lease)?),
                 };
-                Request::Create(Create::new(member.client.env(), key(at), value, mode))
+                // All of one queue, so that there are several of them in it at a time.
+                let key = if let CreateMode::Sequential(_) = mode {
+                    Key::new(QUEUE).unwrap()
+                } else {
+                    key(at)
+                };
+                Request::Create(Create::new(member.client.env(), key, value, mode))
             }
             Call::CreateAgain(attempt) => Request::Create(pick(&member.unknown, attempt)?),
             Call::Abandon(attempt) => Request::Abandon(pick(&member.unknown, attempt)?),
@@ -229,7 +235,16 @@ impl Run {
             self.members
                 .iter_mut()
                 .for_each(|member| member.check_watches(&parent, &entries));
+            let waiting: Vec<_> = entries
+                .iter()
+                .filter(|entry| entry.key.is_sequential())
+                .cloned()
+                .collect();
             self.explain(&Request::Children(parent), &Ok(Reply::Entries(entries)), now);
+            for entry in waiting {
+                let standing = self.runtime.block_on(self.observer.standing(&entry)).unwrap();
+                self.explain(&Request::Standing(entry), &Ok(Reply::Standing(standing)), now);
+            }
         }
     }
 

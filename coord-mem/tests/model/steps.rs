@@ -8,6 +8,8 @@ use proptest_state_machine::ReferenceStateMachine;
 
 pub(crate) const CLIENTS: usize = 3;
 pub(crate) const KEYS: [&str; 5] = ["/a", "/a/b", "/a/b/c", "/q", "/q/d"];
+/// Where the sequential entries are.
+pub(crate) const QUEUE: &str = "/q";
 /// The longest that a request is under way after its caller has given up.
 pub(crate) const LATEST: Duration = Duration::from_millis(2_000);
 
@@ -105,9 +107,9 @@ fn call() -> impl Strategy<Value = Call> {
 
 fn mode() -> impl Strategy<Value = Mode> {
     prop_oneof![
-        Just(Mode::Persistent),
-        (0..3_usize).prop_map(Mode::Ephemeral),
-        (0..3_usize).prop_map(Mode::Sequential),
+        1 => Just(Mode::Persistent),
+        1 => (0..3_usize).prop_map(Mode::Ephemeral),
+        2 => (0..3_usize).prop_map(Mode::Sequential),
     ]
 }
 

@@ -63,6 +63,17 @@ macro_rules! __behaviours {
                 a_delete_takes_exactly_the_expected_entry: "A delete with the right version, or without one, takes that entry and no other.",
                 a_version_survives_text: "A version can be shown, parsed and used again.",
             }
+            settling {
+                the_same_create_again_settles_a_dropped_one: "After a create that was dropped, the same create again finds or makes its one entry.",
+                the_same_sequential_create_again_makes_no_second_entry: "The same holds for sequential creates: never are there two.",
+                a_dropped_create_that_is_abandoned_leaves_nothing: "When an abandon has returned, the entry is gone and does not appear later.",
+                a_dropped_sequential_create_that_is_abandoned_leaves_nothing: "The same holds for sequential creates.",
+                an_abandoned_create_can_no_longer_take_effect: "An abandoned create, sent or not, is refused from then on; a fresh one is not.",
+                abandon_leaves_a_rivals_entry_alone: "An abandon takes only what that very create has made.",
+                an_ordinary_sibling_survives_an_abandoned_sequential_create: "The same holds among the children of one parent.",
+                a_dropped_create_leaves_nothing_longer_than_its_lease: "What a dropped create made goes with its lease.",
+                a_dropped_write_happens_once_or_not_at_all: "A dropped conditional update never overwrites what was written after it.",
+            }
             reads {
                 get_sees_every_own_write: "get sees each write of its own coordinator at once, whichever lease it went through.",
                 children_sees_every_own_write: "children sees each write of its own coordinator at once.",
@@ -73,6 +84,79 @@ macro_rules! __behaviours {
                 children_are_immediate_and_ordered_by_name: "children gives the immediate children with their values, ordered by name, and nothing that begins alike.",
                 a_large_listing_works: "A listing whose values together exceed any message limit works.",
                 a_thousand_children_are_listed: "A listing of a thousand children is complete and in order.",
+            }
+            standing {
+                sequential_entries_get_names_of_their_own: "The store names sequential entries below their parent, each differently, also when made side by side.",
+                sequential_entries_are_ordered_by_their_creation: "Created is the order of sequential entries, whichever client made them.",
+                the_first_stands_lowest_and_each_next_behind_it: "standing tells the entry itself and the sibling created immediately before.",
+                who_goes_in_the_middle_is_skipped: "When an entry in the middle goes, the next one stands behind the one before, not lowest.",
+                an_entry_that_is_gone_does_not_stand: "standing of an entry that is gone, or of another created, says so.",
+                ordinary_siblings_do_not_count: "Only live sequential siblings of the same parent count.",
+                standing_shows_the_entry_as_it_is_now: "An update changes neither place nor identity, and standing shows it.",
+                the_next_stands_lowest_when_the_lease_before_it_has_ended: "When the predecessor's lease has ended, the next stands lowest.",
+                fifty_siblings_stand_in_line: "A long line stands in order, also when every second one goes.",
+            }
+            watches {
+                a_watch_of_a_key_tells_its_life: "A watch of a missing key starts empty and tells creation, change and deletion, of any client.",
+                changes_come_as_put_and_delete: "A change comes as the entry as it is now.",
+                a_watch_starts_with_what_exists: "The first event is the state, in order, with everything that exists.",
+                the_state_holds_every_write_that_had_finished: "The first state is of a moment after the call: no finished write is missing from it.",
+                a_watch_of_children_tells_their_lives: "A watch of children tells them all, also those of a parent that did not exist.",
+                a_watch_of_children_tells_nothing_else: "Neither grandchildren, nor the key itself, nor what begins alike appear in a watch.",
+                the_children_of_the_root_can_be_watched: "The root can be watched for children.",
+                a_recreated_key_shows_a_new_created: "Delete-and-recreate is never taken for no change.",
+                a_watch_tells_when_a_lease_has_ended: "The end of a lease is told, in time and not before.",
+                a_watch_tells_of_a_revoke_and_of_a_close: "Entries that go by revoke or close are told.",
+                two_watches_of_one_target_both_tell: "Watches of the same target on one client do not take events from each other.",
+                dropping_a_watch_leaves_the_others: "Dropping a watch ends that one only.",
+            }
+            watch_load {
+                a_watch_never_goes_back_in_time: "Values in a watch never go back, and reach the last one.",
+                nothing_is_missed_between_state_and_changes: "Wherever among the writes a watch starts, it comes to the last one.",
+                under_load_a_watch_ends_equal_to_the_store: "After many creates, changes and deletes, a watch adds up to what is stored.",
+                a_slow_reader_gets_the_latest_and_little_else: "What was not read is merged to the latest per key.",
+                an_unread_watch_holds_nobody_up: "A watch that nobody reads blocks no call.",
+                two_hundred_watches_on_one_client_all_tell: "One client has many watches, and each tells its own.",
+            }
+            bad_input {
+                limits_and_slacks_are_sane: "Capabilities are the same for each client and within reason; the value limit is 512 KiB.",
+                a_zero_or_absurd_ttl_is_refused: "A ttl of zero or over the limit is refused, definitely.",
+                a_value_up_to_the_limit_works_and_one_over_it_is_refused: "The value limit holds to the byte, for creates and updates.",
+                a_name_that_only_the_store_may_choose_is_refused: "Names that begin with ~ cannot be asked for.",
+                the_root_is_no_entry: "The root is refused where an entry is meant, by the driver itself, too.",
+                sequential_entries_below_the_root_work: "The root is a parent like any other.",
+                an_invalid_key_does_not_come_into_being: "An invalid name never reaches a store.",
+                a_refusal_names_operation_and_key: "Each refusal names what was asked, of which key.",
+                standing_of_a_made_up_entry_is_nothing: "standing of an entry that never was is no error.",
+            }
+            deadlines {
+                reads_end_by_their_deadline_and_are_never_unknown: "A read ends by its deadline, and is never of unknown outcome.",
+                writes_end_by_their_deadline_and_can_be_settled: "A write ends by its deadline; an unknown create is settled by the same again, or by abandon.",
+                within_only_tightens: "A longer deadline than the present has no effect, and both share one coordinator.",
+                a_dropped_read_is_free: "Dropping the future of a read harms nothing.",
+                the_clock_and_the_randomness_of_a_client_work: "A client's clock advances, and no two nonces are equal.",
+            }
+            closing {
+                close_removes_what_its_leases_hold: "When close has returned, nothing of its leases is left, and nothing else has gone.",
+                close_is_idempotent: "Closing again, also at the same time, is no error.",
+                every_call_after_close_says_closed: "Every method says Closed, definitely, on every view of a closed coordinator.",
+                close_ends_every_watch_with_closed: "Watches end with Closed, also for a reader who waits.",
+                closing_a_view_with_a_deadline_closes_the_whole: "A coordinator and its views share leases, and one close.",
+                calls_in_flight_at_close_end: "Calls beside a close end, and leave nothing behind.",
+                one_clients_close_leaves_the_others_open: "Closing one client does not disturb another.",
+            }
+            concurrency {
+                of_two_creates_of_one_key_exactly_one_wins: "Of concurrent creates of one key exactly one succeeds, and the other names it.",
+                compare_and_swap_loses_no_increment: "Conditional updates of several clients lose nothing.",
+                a_child_never_lacks_its_parent: "Deleting a parent beside the create of a child is decided atomically.",
+                an_ephemeral_entry_and_its_child_never_both_come_into_being: "The refusal of ephemeral parents is decided atomically.",
+                a_conditional_write_never_hits_a_recreated_entry: "A conditional update beside delete-and-recreate never changes the new entry.",
+                of_two_conditional_deletes_one_wins: "Of concurrent deletes of one version exactly one succeeds.",
+                many_calls_of_one_client_run_side_by_side: "Calls of one client may overlap.",
+            }
+            prefix {
+                keys_are_as_seen_from_inside_the_prefix: "Keys in entries, listings, events and refusals are as seen from inside the prefix.",
+                two_prefixes_do_not_see_each_other: "What lies under another prefix, even one that begins alike, is neither seen nor touched.",
             }
         }
     };

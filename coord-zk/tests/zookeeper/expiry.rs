@@ -1,0 +1,116 @@
+//! Sessions that end although everybody is well.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coord_api::{Coordinator, CoordinatorExt, Create, CreateMode, Env, Target, WatchEvent};
+use coord_harness::{ZkEnsemble, eventually};
+use coord_zk::ZkCoordinator;
+use zookeeper_client::{Client, SessionInfo, SessionState};
+
+use crate::support::{self, HEAL, config, heals, keep, key, next, until_value};
+
+/// Ends a session as an operator would: by closing it from a second connection.
+async fn force_expiry(ensemble: &ZkEnsemble, session: &SessionInfo) {
+    // The driver takes the session back as long as it lives: whoever gets the close through wins.
+    eventually(HEAL, "the session is closed", async || {
+        let connector = Client::connector().with_fail_eagerly().with_session(session.clone());
+        match connector.connect(&ensemble.connect_string()).await {
+            Err(error) => error == zookeeper_client::Error::SessionExpired,
+            Ok(second) => {
+                let mut states = second.state_watcher();
+                drop(second);
+                while !states.state().is_terminated() {
+                    states.changed().await;
+                }
+                states.state() == SessionState::Closed
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_that_is_closed_from_outside_is_lost_and_everything_goes_on() {
+    let ensemble = support::ensemble(1).await;
+    let zk = ZkCoordinator::open(config(ensemble.connect_string()), Env::system()).unwrap();
+    let coordinator: Arc<dyn Coordinator> = zk.clone();
+    heals(&coordinator).await;
+    let watched = key("/watched");
+    coordinator.create_persistent(&watched, "1").await.unwrap();
+    let mut watch = coordinator.watch(&Target::Key(watched.clone())).await.unwrap();
+    assert!(matches!(next(&mut watch).await, WatchEvent::State(entries) if entries.len() == 1));
+
+    // The shared session: nobody but the watch notices, and the watch says so.
+    force_expiry(&ensemble, &zk.sessions()[0]).await;
+    assert!(matches!(next(&mut watch).await, WatchEvent::Resync(entries) if entries.len() == 1));
+    heals(&coordinator).await;
+    coordinator
+        .update(&watched, "2".into(), coord_api::Expect::Any)
+        .await
+        .unwrap();
+    until_value(&mut watch, "2").await;
+
+    // A lease's session: the lease is lost, and its entries are gone.
+    let grant = coordinator.grant(Duration::from_secs(4)).await.unwrap();
+    let _kept = keep(&coordinator, grant);
+    let create = Create::new(coordinator.env(), key("/mine"), "x", CreateMode::Ephemeral(grant.lease));
+    let mine = coordinator.create(&create).await.unwrap();
+    let session = zk
+        .sessions()
+        .into_iter()
+        .find(|session| session.id().0 as u64 == grant.lease.0);
+    force_expiry(&ensemble, &session.unwrap()).await;
+    eventually(HEAL, "the lease is lost", async || {
+        coordinator
+            .renew(grant.lease)
+            .await
+            .is_err_and(|error| error.is_lease_lost())
+    })
+    .await;
+    assert_eq!(coordinator.get_latest(&mine.key).await.unwrap(), None);
+    let error = coordinator.create(&create).await.unwrap_err();
+    assert!(error.is_lease_lost(), "{error:?}");
+    coordinator.revoke(grant.lease).await.unwrap();
+    coordinator.abandon(&create).await.unwrap();
+    heals(&coordinator).await;
+    coordinator.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn closing_and_dropping_leave_no_session_behind() {
+    let ensemble = support::ensemble(1).await;
+    let connections = async || {
+        let answer = ensemble.four_letter(0, "mntr").await.ok()?;
+        let line = answer
+            .lines()
+            .find_map(|line| line.strip_prefix("zk_num_alive_connections"))?;
+        line.trim().parse::<u32>().ok()
+    };
+    for close in [true, false] {
+        let zk = ZkCoordinator::open(config(ensemble.connect_string()), Env::system()).unwrap();
+        let coordinator: Arc<dyn Coordinator> = zk;
+        for n in 0..3 {
+            let name = key(&format!("/{close}/{n}"));
+            coordinator
+                .create_with_ttl(&name, "x", Duration::from_secs(4))
+                .await
+                .unwrap();
+        }
+        let _watch = coordinator
+            .watch(&Target::Children(key(&format!("/{close}"))))
+            .await
+            .unwrap();
+        if close {
+            coordinator.close().await.unwrap();
+            coordinator.close().await.unwrap();
+            assert!(coordinator.get(&key("/x")).await.unwrap_err().is_closed());
+        }
+        drop(coordinator);
+        // The one that asks is the last.
+        eventually(Duration::from_secs(3), "all connections closed", async || {
+            connections().await.is_some_and(|open| open <= 1)
+        })
+        .await;
+    }
+}

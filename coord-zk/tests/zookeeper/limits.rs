@@ -1,0 +1,86 @@
+//! Limits that come out as clear errors.
+
+use std::time::Duration;
+
+use coord_api::{CoordinatorExt, Create, CreateMode, ErrorKind};
+use coord_harness::{ZkEnsemble, ZkOptions};
+use futures::{StreamExt, TryStreamExt};
+
+use crate::support::{self, config, heals, keep, key, open};
+
+const TTL: Duration = Duration::from_secs(4);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_connection_limit_per_address_is_named() {
+    let ensemble = ZkEnsemble::start(ZkOptions {
+        max_client_cnxns: 4,
+        tick: support::TICK,
+        ..ZkOptions::default()
+    })
+    .await;
+    let coordinator = open(config(ensemble.connect_string()));
+    coordinator.create_persistent(&key("/x"), "x").await.unwrap();
+    let mut grants = Vec::new();
+    let error = loop {
+        match coordinator.grant(TTL).await {
+            Ok(grant) => grants.push(grant),
+            Err(error) => break error,
+        }
+    };
+    assert!(grants.len() <= 3, "{}", grants.len());
+    assert!(
+        matches!(error.kind(), ErrorKind::LimitReached(hint) if hint.contains("maxClientCnxns")),
+        "{error:?}"
+    );
+    for grant in grants {
+        let _ = coordinator.revoke(grant.lease).await;
+    }
+    heals(&coordinator).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_is_full_before_it_endangers_the_ensemble() {
+    let ensemble = support::ensemble(1).await;
+    let coordinator = open(config(ensemble.connect_string()));
+    let grant = coordinator.grant(TTL).await.unwrap();
+    let _kept = keep(&coordinator, grant);
+    let folder = key(&format!("/{}/{}/{}", "a".repeat(250), "b".repeat(250), "c".repeat(250)));
+    coordinator.create_persistent(&folder, "").await.unwrap();
+    let name = |n: usize| folder.child(format!("{}{n:06}", "d".repeat(230))).unwrap();
+    // Just below the cap: 1,000 bytes each with what the driver adds.
+    futures::stream::iter(0..980)
+        .map(|n| {
+            let (coordinator, name) = (coordinator.clone(), name(n));
+            async move { coordinator.create_ephemeral(&name, "", grant.lease).await }
+        })
+        .buffer_unordered(64)
+        .try_collect::<Vec<_>>()
+        .await
+        .unwrap();
+    let mut made = 980;
+    let error = loop {
+        match coordinator.create_ephemeral(&name(made), "", grant.lease).await {
+            Ok(_) => made += 1,
+            Err(error) => break error,
+        }
+        assert!(made < 1100, "no limit");
+    };
+    assert_eq!(*error.kind(), ErrorKind::LeaseFull(grant.lease));
+    assert!(error.is_definite());
+    // What others delete makes room, although we were not told.
+    let other = open(config(ensemble.connect_string()));
+    for n in 0..5 {
+        other.delete(&name(n), coord_api::Expect::Any).await.unwrap();
+    }
+    let again = Create::new(coordinator.env(), name(made), "", CreateMode::Ephemeral(grant.lease));
+    coordinator.create(&again).await.unwrap();
+    // Another lease carries on, and ending the full one harms nobody.
+    let second = coordinator.grant(TTL).await.unwrap();
+    coordinator
+        .create_ephemeral(&name(made + 1), "", second.lease)
+        .await
+        .unwrap();
+    coordinator.revoke(grant.lease).await.unwrap();
+    heals(&coordinator).await;
+    assert_eq!(coordinator.children(&folder).await.unwrap().len(), 1);
+}

@@ -1,0 +1,13 @@
+//! The driver on real ZooKeeper servers.
+
+mod conformance;
+mod creates;
+mod expiry;
+mod limits;
+mod races;
+mod security;
+mod server_faults;
+mod standing;
+mod support;
+mod watches;
+mod wire_faults;

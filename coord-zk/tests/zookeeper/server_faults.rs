@@ -1,0 +1,226 @@
+//! Servers that die, stand still, or are too few.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use coord_api::{Class, Coordinator, CoordinatorExt, Create, CreateMode, Env, Target};
+use coord_harness::{ZkEnsemble, eventually};
+use coord_zk::{ZkConfig, ZkCoordinator};
+
+use crate::support::{self, HEAL, config, heals, in_time, keep, key, next, open, until_value};
+
+const DEADLINE: Duration = Duration::from_millis(1000);
+const LONGEST_TTL: Duration = Duration::from_secs(4);
+
+fn impatient(servers: String) -> ZkConfig {
+    ZkConfig {
+        call_deadline: DEADLINE,
+        ..config(servers)
+    }
+}
+
+/// Reads and writes end by their deadline with an error that says that the store is to blame.
+async fn calls_fail_clearly(coordinator: &Arc<dyn Coordinator>) {
+    let missing = key("/unreachable");
+    let read = in_time(&**coordinator, coordinator.get(&missing)).await.unwrap_err();
+    assert!(read.is_transient() && read.class() == Class::NotSent, "{read:?}");
+    let write = in_time(&**coordinator, coordinator.create_persistent(&missing, "x"))
+        .await
+        .unwrap_err();
+    assert!(write.is_transient() && !write.is_definite(), "{write:?}");
+    let grant = in_time(&**coordinator, coordinator.grant(LONGEST_TTL))
+        .await
+        .unwrap_err();
+    assert!(grant.is_transient(), "{grant:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_server_comes_back_with_its_data() {
+    let ensemble = support::ensemble(1).await;
+    let coordinator = open(impatient(ensemble.connect_string()));
+    let kept = key("/a/kept");
+    coordinator.create_persistent(&kept, "1").await.unwrap();
+    let mut watch = coordinator.watch(&Target::Key(kept.clone())).await.unwrap();
+    until_value(&mut watch, "1").await;
+
+    ensemble.node(0).kill();
+    calls_fail_clearly(&coordinator).await;
+    ensemble.node(0).restart();
+    ensemble.wait_ready(HEAL).await;
+    heals(&coordinator).await;
+
+    let entry = coordinator.get_latest(&kept).await.unwrap().unwrap();
+    assert_eq!(entry.value, "1");
+    coordinator
+        .update(&kept, "2".into(), entry.version.into())
+        .await
+        .unwrap();
+    until_value(&mut watch, "2").await;
+    coordinator.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_opens_while_the_server_is_down() {
+    let ensemble = support::ensemble(1).await;
+    ensemble.node(0).kill();
+    let coordinator = open(impatient(ensemble.connect_string() + "/not/yet/there"));
+    let mut watch = coordinator.watch(&Target::Key(key("/k"))).await.unwrap();
+    calls_fail_clearly(&coordinator).await;
+    ensemble.node(0).restart();
+    heals(&coordinator).await;
+    coordinator.create_persistent(&key("/k"), "v").await.unwrap();
+    until_value(&mut watch, "v").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stands_still_for_longer_than_a_deadline_harms_nothing() {
+    let ensemble = support::ensemble(1).await;
+    let coordinator = open(impatient(ensemble.connect_string()));
+    let grant = coordinator.grant(LONGEST_TTL).await.unwrap();
+    let _kept = keep(&coordinator, grant);
+    let late = Create::new(coordinator.env(), key("/c"), "x", CreateMode::Sequential(grant.lease));
+    let persistent = Create::new(coordinator.env(), key("/p/one"), "x", CreateMode::Persistent);
+    heals(&coordinator).await;
+
+    ensemble.node(0).pause();
+    for create in [&late, &persistent] {
+        let error = in_time(&*coordinator, coordinator.create(create)).await.unwrap_err();
+        assert!(!error.is_definite(), "{error:?}");
+    }
+    calls_fail_clearly(&coordinator).await;
+    ensemble.node(0).resume();
+    heals(&coordinator).await;
+    // Whatever became of the first copies: the same create again makes one entry, not two.
+    for create in [&late, &persistent] {
+        let made = eventually(HEAL, "the create is settled", async || {
+            match coordinator.create(create).await {
+                Err(error) if error.is_lease_lost() => Ok(None),
+                other => other.map(Some),
+            }
+        })
+        .await;
+        if let Some(made) = made {
+            let parent = made.key.parent().unwrap();
+            assert_eq!(coordinator.children(&parent).await.unwrap().len(), 1);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stands_still_for_longer_than_a_session_ends_the_lease() {
+    let ensemble = support::ensemble(1).await;
+    let coordinator = open(impatient(ensemble.connect_string()));
+    let (grant, _) = coordinator
+        .create_with_ttl(&key("/mine"), "x", Duration::from_millis(600))
+        .await
+        .unwrap();
+    let mut watch = coordinator
+        .watch(&Target::Children(coord_api::Key::root()))
+        .await
+        .unwrap();
+    next(&mut watch).await;
+
+    ensemble.node(0).pause();
+    let env = coordinator.env();
+    env.sleep_until(grant.valid_until + grant.ttl).await;
+    let error = in_time(&*coordinator, coordinator.renew(grant.lease))
+        .await
+        .unwrap_err();
+    assert!(error.is_lease_lost(), "{error:?}");
+    ensemble.node(0).resume();
+    heals(&coordinator).await;
+    eventually(HEAL, "the entry is gone", async || {
+        coordinator
+            .get_latest(&key("/mine"))
+            .await
+            .map(|found| found.is_none())
+            .unwrap_or(false)
+    })
+    .await;
+    assert!(coordinator.renew(grant.lease).await.unwrap_err().is_lease_lost());
+    coordinator.create_persistent(&key("/seen"), "v").await.unwrap();
+    loop {
+        let seen = match next(&mut watch).await {
+            coord_api::WatchEvent::Put(entry) => entry.key == key("/seen"),
+            coord_api::WatchEvent::State(entries) | coord_api::WatchEvent::Resync(entries) => {
+                entries.iter().any(|entry| entry.key == key("/seen"))
+            }
+            coord_api::WatchEvent::Delete { .. } => false,
+        };
+        if seen {
+            break;
+        }
+    }
+}
+
+/// The server to which the shared connection of this coordinator goes.
+async fn server_of(ensemble: &ZkEnsemble, coordinator: &ZkCoordinator) -> usize {
+    let session = coordinator.sessions()[0].id().to_string();
+    eventually(HEAL, "a server knows the session", async || {
+        for i in 0..3 {
+            if ensemble
+                .four_letter(i, "cons")
+                .await
+                .is_ok_and(|answer| answer.contains(&session))
+            {
+                return Some(i);
+            }
+        }
+        None
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_follower_that_one_is_connected_to_may_stand_still() {
+    let ensemble = support::ensemble(3).await;
+    let leader = ensemble.leader().await.unwrap();
+    let (zk, connected) = loop {
+        let zk = ZkCoordinator::open(config(ensemble.connect_string()), Env::system()).unwrap();
+        heals(&(zk.clone() as Arc<dyn Coordinator>)).await;
+        let connected = server_of(&ensemble, &zk).await;
+        if connected != leader {
+            break (zk, connected);
+        }
+        zk.close().await.unwrap();
+    };
+    let coordinator: Arc<dyn Coordinator> = zk.clone();
+    let kept = key("/kept");
+    coordinator.create_persistent(&kept, "1").await.unwrap();
+    let mut watch = coordinator.watch(&Target::Key(kept.clone())).await.unwrap();
+    until_value(&mut watch, "1").await;
+
+    ensemble.node(connected).pause();
+    // Two of three are there: it has to find them by itself.
+    heals(&coordinator).await;
+    coordinator
+        .update(&kept, "2".into(), coord_api::Expect::Any)
+        .await
+        .unwrap();
+    until_value(&mut watch, "2").await;
+    ensemble.node(connected).resume();
+    ensemble.wait_ready(HEAL).await;
+    heals(&coordinator).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_server_of_three_may_be_lost_and_two_may_come_back() {
+    let ensemble = support::ensemble(3).await;
+    let zk = ZkCoordinator::open(impatient(ensemble.connect_string()), Env::system()).unwrap();
+    let coordinator: Arc<dyn Coordinator> = zk.clone();
+    heals(&coordinator).await;
+    let first = server_of(&ensemble, &zk).await;
+    ensemble.node(first).kill();
+    heals(&coordinator).await;
+
+    let second = (first + 1) % 3;
+    ensemble.node(second).kill();
+    eventually(HEAL, "the majority is missed", async || {
+        coordinator.get_latest(&key("/x")).await.is_err()
+    })
+    .await;
+    calls_fail_clearly(&coordinator).await;
+    ensemble.node(first).restart();
+    ensemble.node(second).restart();
+    heals(&coordinator).await;
+}
