@@ -49,16 +49,30 @@ pub struct Work {
 impl Work {
     /// Works until told to stop, or until it has had enough; stops within half of the time it has for that.
     pub async fn during(self, term: Term) -> ControlFlow<()> {
+        let (stopped, is_stopped) = (term.stopped(), || term.is_stopped());
+        self.told_by(&term, stopped, is_stopped).await
+    }
+
+    /// The same, told to stop in some other way.
+    pub async fn told_by(
+        self,
+        term: &Term,
+        stopped: impl Future<Output = ()>,
+        is_stopped: impl Fn() -> bool,
+    ) -> ControlFlow<()> {
         let Work { who, env, history } = self;
-        history.elected(env.now(), who, &term);
+        history.elected(env.now(), who, term);
         history.work_begins(env.now(), who);
         let enough = env.now() + env.random_duration(Duration::from_secs(20));
-        tokio::select! {
+        let told = tokio::select! {
             biased;
-            () = term.stopped() => {}
-            () = env.sleep_until(enough) => {}
-        }
+            () = stopped => true,
+            () = env.sleep_until(enough) => false,
+        };
         env.sleep(env.random_duration(STOP_WITHIN / 2)).await;
+        if told && !is_stopped() {
+            history.wrong(env.now(), format!("{who} was told to stop, and then not"));
+        }
         history.work_ends(env.now(), who);
         ControlFlow::Continue(())
     }
@@ -235,10 +249,7 @@ async fn check_entries(
         Recipe::Cas => client.get(key).await.unwrap().into_iter().collect(),
     };
     if entries.len() > candidates {
-        history.wrong(
-            world.now(),
-            format!("of {candidates} candidates: {entries:?}"),
-        );
+        history.wrong(world.now(), format!("of {candidates} candidates: {entries:?}"));
     }
 }
 
