@@ -105,9 +105,14 @@ impl Term {
     pub async fn lost(&self) -> Unelected {
         let mut ended = self.0.ended.subscribe();
         let by_notice = async {
-            match ended.wait_for(Option::is_some).await.as_deref() {
-                Ok(Some(reason)) => *reason,
-                _ => std::future::pending().await,
+            loop {
+                if let Some(reason) = *ended.borrow_and_update() {
+                    return reason;
+                }
+                if ended.changed().await.is_err() {
+                    // The sender is ours, as long as we live: this cannot be.
+                    std::future::pending::<()>().await;
+                }
             }
         };
         tokio::select! {
@@ -116,7 +121,8 @@ impl Term {
             // By the clock, should the task that watches stand still.
             reason = self.0.shared.session.lost(self.0.lease.epoch) => {
                 self.end(Unelected::Session(reason));
-                self.0.ended.borrow().unwrap_or(Unelected::Session(reason))
+                let told = *self.0.ended.borrow();
+                told.unwrap_or(Unelected::Session(reason))
             }
         }
     }

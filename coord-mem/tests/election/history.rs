@@ -1,25 +1,29 @@
 //! What happened in a simulated election, and the checker that looks at it.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use coord_api::{Instant, Term};
 
+/// What the timers of simulated time are rounded to.
+const TICK: Duration = Duration::from_millis(1);
+
 /// Who was granted what, as it happened. Every grant is checked at once against all that were granted before.
 #[derive(Clone, Default)]
-pub struct History(Arc<Mutex<Inner>>);
+pub(crate) struct History(Arc<Mutex<Inner>>);
 
 #[derive(Default)]
 struct Inner {
     terms: Vec<(usize, Term)>,
     working: Vec<usize>,
-    work_may_overlap: bool,
+    somebody_stands_still: bool,
     wrong: Vec<String>,
     log: Vec<String>,
 }
 
 impl History {
     /// A candidate was elected: nobody else may be valid now, and the token must be above all before it.
-    pub fn elected(&self, now: Instant, who: usize, term: &Term) {
+    pub(crate) fn elected(&self, now: Instant, who: usize, term: &Term) {
         let mut inner = self.0.lock().unwrap();
         inner.note(now, format!("{who} elected with {}", term.token()));
         if let Some((_, last)) = inner.terms.iter().max_by_key(|(_, term)| term.token())
@@ -32,60 +36,70 @@ impl History {
         inner.check_valid(now);
     }
 
-    /// Whether work of two at once is wrong.
-    pub fn work_excludes(&self, excludes: bool) {
-        self.0.lock().unwrap().work_may_overlap = !excludes;
+    /// Whether every process runs all the time: then work of two at once is wrong, and so is a call to stop that comes
+    /// late.
+    pub(crate) fn everybody_runs(&self, runs: bool) {
+        self.0.lock().unwrap().somebody_stands_still = !runs;
+    }
+
+    /// The work was told to stop: in time to do so before its leadership ends.
+    pub(crate) fn told_to_stop(&self, now: Instant, who: usize, term: &Term) {
+        let mut inner = self.0.lock().unwrap();
+        if now > term.stop_at() + TICK && !inner.somebody_stands_still {
+            let late = now - term.stop_at();
+            inner.wrong(now, format!("{who} was told to stop {late:?} late"));
+        }
     }
 
     /// The work of a candidate begins; nobody else's may be going on.
-    pub fn work_begins(&self, now: Instant, who: usize) {
+    pub(crate) fn work_begins(&self, now: Instant, who: usize) {
         let mut inner = self.0.lock().unwrap();
         inner.working.push(who);
-        if inner.working.len() > 1 && !inner.work_may_overlap {
+        if inner.working.len() > 1 && !inner.somebody_stands_still {
             let wrong = format!("work of {:?} at once", inner.working);
             inner.wrong(now, wrong);
         }
     }
 
     /// The work of a candidate has stopped.
-    pub fn work_ends(&self, now: Instant, who: usize) {
+    pub(crate) fn work_ends(&self, now: Instant, who: usize) {
         let mut inner = self.0.lock().unwrap();
         inner.working.retain(|other| *other != who);
         inner.note(now, format!("{who} stopped working"));
     }
 
     /// Looks at all leaderships at this moment.
-    pub fn sample(&self, now: Instant) {
+    pub(crate) fn sample(&self, now: Instant) {
         self.0.lock().unwrap().check_valid(now);
     }
 
     /// Notes something for the reader of a failure.
-    pub fn note(&self, now: Instant, what: String) {
+    pub(crate) fn note(&self, now: Instant, what: String) {
         self.0.lock().unwrap().note(now, what);
     }
 
     /// Notes what must not be.
-    pub fn wrong(&self, now: Instant, what: String) {
+    pub(crate) fn wrong(&self, now: Instant, what: String) {
         self.0.lock().unwrap().wrong(now, what);
     }
 
     /// Who leads validly now.
-    pub fn leaders(&self) -> Vec<usize> {
+    pub(crate) fn leaders(&self) -> Vec<usize> {
         self.0.lock().unwrap().leaders()
     }
 
     /// How often somebody was elected.
-    pub fn elections(&self) -> usize {
+    pub(crate) fn elections(&self) -> usize {
         self.0.lock().unwrap().terms.len()
     }
 
     /// What was wrong.
-    pub fn violations(&self) -> Vec<String> {
+    pub(crate) fn violations(&self) -> Vec<String> {
         self.0.lock().unwrap().wrong.clone()
     }
 
     /// Everything, in order.
-    pub fn log(&self) -> Vec<String> {
+    pub(crate) fn log(&self) -> Vec<String> {
         self.0.lock().unwrap().log.clone()
     }
 }

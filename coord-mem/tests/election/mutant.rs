@@ -13,7 +13,7 @@ use coord_api::{
 
 /// What is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mutant {
+pub(crate) enum Mutant {
     /// Nothing: only counts.
     None,
     /// A lease is believed for a ttl from the answer.
@@ -36,7 +36,7 @@ pub enum Mutant {
 
 /// The coordinator beneath, seen wrongly.
 #[derive(Debug, Clone)]
-pub struct Wrong {
+pub(crate) struct Wrong {
     inner: Arc<dyn Coordinator>,
     mutant: Mutant,
     state: Arc<State>,
@@ -47,27 +47,17 @@ struct State {
     waited: Mutex<BTreeSet<Key>>,
     unknown: Mutex<BTreeMap<Nonce, Create>>,
     standings: AtomicUsize,
-    writes: AtomicUsize,
 }
 
 impl Wrong {
-    pub fn new(inner: Arc<dyn Coordinator>, mutant: Mutant) -> Wrong {
+    pub(crate) fn new(inner: Arc<dyn Coordinator>, mutant: Mutant) -> Wrong {
         let state = Arc::default();
         Wrong { inner, mutant, state }
     }
 
     /// How often the standing was asked for.
-    pub fn standings(&self) -> usize {
+    pub(crate) fn standings(&self) -> usize {
         self.state.standings.load(Ordering::SeqCst)
-    }
-
-    /// How many writes of entries were sent.
-    pub fn writes(&self) -> usize {
-        self.state.writes.load(Ordering::SeqCst)
-    }
-
-    fn wrote(&self) {
-        self.state.writes.fetch_add(1, Ordering::SeqCst);
     }
 
     fn believed(&self, mut grant: Grant) -> Grant {
@@ -122,7 +112,6 @@ impl Coordinator for Wrong {
     }
 
     async fn create(&self, create: &Create) -> Result<Entry> {
-        self.wrote();
         if self.mutant != Mutant::SettledByLooking {
             return self.inner.create(create).await;
         }
@@ -161,12 +150,10 @@ impl Coordinator for Wrong {
     }
 
     async fn update(&self, key: &Key, value: Bytes, expected: Expect) -> Result<Entry> {
-        self.wrote();
         self.inner.update(key, value, expected).await
     }
 
     async fn delete(&self, key: &Key, expected: Expect) -> Result<()> {
-        self.wrote();
         match self.mutant {
             Mutant::UnguardedResign => self.inner.delete(key, Expect::Any).await,
             Mutant::ReleasedOnce => {

@@ -9,20 +9,21 @@ use coord_api::{
 };
 use coord_mem::{Faults, MemClient, MemStore, Odds, StoreOptions};
 
-use super::history::History;
+use crate::history::History;
+use crate::late::Late;
 
 /// What a run gave: what was wrong, and everything that happened.
-pub struct Outcome {
-    pub violations: Vec<String>,
-    pub log: Vec<String>,
-    pub elections: usize,
+pub(crate) struct Outcome {
+    pub(crate) violations: Vec<String>,
+    pub(crate) log: Vec<String>,
+    pub(crate) elections: usize,
 }
 
 /// How a candidate works when it leads, and through what it sees the store.
-pub trait Player: Send + Sync + 'static {
+pub(crate) trait Player: Send + Sync + 'static {
     /// The coordinator as this candidate sees it.
-    fn coordinator(&self, client: Arc<MemClient>) -> Arc<dyn Coordinator> {
-        client
+    fn coordinator(&self, seen: Arc<dyn Coordinator>) -> Arc<dyn Coordinator> {
+        seen
     }
 
     /// The loop of one candidate; `work` is to be done while it leads.
@@ -34,27 +35,27 @@ pub trait Player: Send + Sync + 'static {
 }
 
 /// The recipe as it is.
-pub struct Honest;
+pub(crate) struct Honest;
 
 impl Player for Honest {}
 
 /// The work of one candidate.
 #[derive(Clone)]
-pub struct Work {
-    pub who: usize,
-    pub env: Env,
-    pub history: History,
+pub(crate) struct Work {
+    pub(crate) who: usize,
+    pub(crate) env: Env,
+    pub(crate) history: History,
 }
 
 impl Work {
     /// Works until told to stop, or until it has had enough; stops within half of the time it has for that.
-    pub async fn during(self, term: Term) -> ControlFlow<()> {
+    pub(crate) async fn during(self, term: Term) -> ControlFlow<()> {
         let (stopped, is_stopped) = (term.stopped(), || term.is_stopped());
         self.told_by(&term, stopped, is_stopped).await
     }
 
     /// The same, told to stop in some other way.
-    pub async fn told_by(
+    pub(crate) async fn told_by(
         self,
         term: &Term,
         stopped: impl Future<Output = ()>,
@@ -69,7 +70,11 @@ impl Work {
             () = stopped => true,
             () = env.sleep_until(enough) => false,
         };
+        let at = env.now();
         env.sleep(env.random_duration(STOP_WITHIN / 2)).await;
+        if told {
+            history.told_to_stop(at, who, term);
+        }
         if told && !is_stopped() {
             history.wrong(env.now(), format!("{who} was told to stop, and then not"));
         }
@@ -78,14 +83,15 @@ impl Work {
     }
 }
 
-pub const TTL: Duration = Duration::from_secs(4);
-pub const STOP_WITHIN: Duration = Duration::from_millis(600);
+pub(crate) const TTL: Duration = Duration::from_secs(4);
+pub(crate) const STOP_WITHIN: Duration = Duration::from_millis(600);
 const TROUBLE: Duration = Duration::from_secs(40);
 /// After healing: a lost lease, its backoff, the longest call, and some.
 const HEALED_WITHIN: Duration = Duration::from_secs(30);
 
 struct Candidate {
     faults: Faults,
+    late: Late,
     env: Env,
     session: Session,
     election: Arc<Election>,
@@ -93,7 +99,7 @@ struct Candidate {
 }
 
 /// One whole life: trouble, healing, one leader, close, nothing left.
-pub async fn run<P: Player>(seed: u64, recipe: Recipe, player: P) -> Outcome {
+pub(crate) async fn run<P: Player>(seed: u64, recipe: Recipe, player: P) -> Outcome {
     let world = Env::simulated(seed);
     let options = StoreOptions {
         call_deadline: Duration::from_secs(2),
@@ -103,17 +109,20 @@ pub async fn run<P: Player>(seed: u64, recipe: Recipe, player: P) -> Outcome {
     let key = Key::new("/election").unwrap();
     let history = History::default();
     // A process that stands still works on where it stood: only without such ones can work exclude work.
-    let stands_still = world.random_u64() % 2 == 0;
-    history.work_excludes(!stands_still);
+    let stands_still = world.random_u64().is_multiple_of(2);
+    history.everybody_runs(!stands_still);
+    // Asking whether a leadership is valid ends one that is not. Half of the worlds find that out for themselves.
+    let sampled = world.random_u64().is_multiple_of(2);
     let count = 2 + (world.random_u64() % 3) as usize;
     let (odds, player) = (odds(&world), Arc::new(player));
     let candidates: Vec<Candidate> = (0..count)
         .map(|who| candidate(&store, &key, recipe, who, &history, &player, odds))
         .collect();
 
-    trouble(&world, &history, &candidates, stands_still).await;
+    trouble(&world, &history, &candidates, stands_still, sampled).await;
     for candidate in &candidates {
         candidate.faults.clear();
+        candidate.late.be_on_time();
         candidate.faults.heal();
         candidate.faults.resume();
     }
@@ -143,6 +152,7 @@ fn candidate<P: Player>(
     let client = store.client();
     let (faults, env) = (client.faults(), client.env().clone());
     faults.seeded(odds);
+    let late = Late::new(client, odds.longest);
     let backoff = Backoff {
         strategy: Strategy::Constant {
             delay: Duration::from_millis(300),
@@ -154,7 +164,7 @@ fn candidate<P: Player>(
         ttl: TTL,
         backoff,
     };
-    let session = Session::open(player.coordinator(client), config).unwrap();
+    let session = Session::open(player.coordinator(Arc::new(late.clone())), config).unwrap();
     let config = ElectionConfig {
         recipe,
         stop_within: STOP_WITHIN,
@@ -171,6 +181,7 @@ fn candidate<P: Player>(
     let task = env.spawn(async move { player.run(playing, work).await });
     Candidate {
         faults,
+        late,
         env,
         session,
         election,
@@ -194,7 +205,7 @@ fn odds(world: &Env) -> Odds {
 }
 
 /// Cuts, swallowed packets, stopped processes; a look at everybody every now and then.
-async fn trouble(world: &Env, history: &History, candidates: &[Candidate], stands_still: bool) {
+async fn trouble(world: &Env, history: &History, candidates: &[Candidate], stands_still: bool, sampled: bool) {
     let until = world.now() + TROUBLE;
     while world.now() < until {
         let who = (world.random_u64() % candidates.len() as u64) as usize;
@@ -211,7 +222,9 @@ async fn trouble(world: &Env, history: &History, candidates: &[Candidate], stand
         }
         for _ in 0..4 {
             world.sleep(world.random_duration(Duration::from_millis(250))).await;
-            history.sample(world.now());
+            if sampled {
+                history.sample(world.now());
+            }
         }
     }
 }
@@ -273,7 +286,7 @@ async fn close(world: &Env, history: &History, candidates: Vec<Candidate>) -> Ve
 }
 
 /// A runtime of its own for each seed, with virtual time.
-pub fn simulate<P: Player>(seed: u64, recipe: Recipe, player: P) -> Outcome {
+pub(crate) fn simulate<P: Player>(seed: u64, recipe: Recipe, player: P) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)

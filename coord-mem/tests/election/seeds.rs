@@ -1,16 +1,13 @@
-//! The election recipes on the in-memory driver: simulated trouble from a seed, checked history.
+//! Simulated trouble from a seed, checked history.
 //!
 //! `COORD_SEEDS=100000` runs more; a failure prints its seed, and `COORD_SEED=<seed>` runs that one alone.
 
-#[path = "election/history.rs"]
-#[allow(missing_docs, dead_code)]
-mod history;
-#[path = "election/sim.rs"]
-#[allow(missing_docs, dead_code)]
-mod sim;
-
 use coord_api::Recipe;
-use sim::{Honest, simulate};
+
+use crate::sim::{Honest, simulate};
+
+/// Side by side on two cores.
+const PARTS: u64 = 2;
 
 fn seeds(part: u64, parts: u64) -> Vec<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
@@ -24,7 +21,7 @@ fn seeds(part: u64, parts: u64) -> Vec<u64> {
 
 fn no_seed_breaks_it(recipe: Recipe, part: u64) {
     let mut elections = 0;
-    for seed in seeds(part, 4) {
+    for seed in seeds(part, PARTS) {
         let outcome = simulate(seed, recipe, Honest);
         if !outcome.violations.is_empty() {
             panic!(
@@ -35,28 +32,27 @@ fn no_seed_breaks_it(recipe: Recipe, part: u64) {
         }
         elections += outcome.elections;
     }
-    assert!(elections > 0);
     eprintln!("{recipe:?}: {elections} elections");
 }
 
 #[test]
-fn sequence_a() {
+fn sequence_even_seeds() {
     no_seed_breaks_it(Recipe::Sequence, 0);
 }
 
 #[test]
-fn sequence_b() {
+fn sequence_odd_seeds() {
     no_seed_breaks_it(Recipe::Sequence, 1);
 }
 
 #[test]
-fn cas_a() {
-    no_seed_breaks_it(Recipe::Cas, 2);
+fn cas_even_seeds() {
+    no_seed_breaks_it(Recipe::Cas, 0);
 }
 
 #[test]
-fn cas_b() {
-    no_seed_breaks_it(Recipe::Cas, 3);
+fn cas_odd_seeds() {
+    no_seed_breaks_it(Recipe::Cas, 1);
 }
 
 #[test]

@@ -1,22 +1,12 @@
-//! Deliberately wrong recipes: the simulation of `election.rs` must notice each of them.
-
-#[path = "election/history.rs"]
-#[allow(missing_docs, dead_code)]
-mod history;
-#[path = "election/mutant.rs"]
-#[allow(missing_docs, dead_code)]
-mod mutant;
-#[path = "election/sim.rs"]
-#[allow(missing_docs, dead_code)]
-mod sim;
+//! Deliberately wrong recipes: the simulation must notice each of them.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::mutant::{Mutant, Wrong};
+use crate::sim::{Player, Work, simulate};
 use coord_api::{Coordinator, Election, ElectionConfig, Env, Key, Leadership, Recipe, Session, SessionConfig};
-use coord_mem::{MemClient, MemStore};
-use mutant::{Mutant, Wrong};
-use sim::{Player, Work, simulate};
+use coord_mem::MemStore;
 
 /// Within so many seeds each mutant is noticed, most of them within the first.
 const SEEDS: u64 = 2000;
@@ -25,8 +15,8 @@ const SEEDS: u64 = 2000;
 struct Through(Mutant);
 
 impl Player for Through {
-    fn coordinator(&self, client: Arc<MemClient>) -> Arc<dyn Coordinator> {
-        Arc::new(Wrong::new(client, self.0))
+    fn coordinator(&self, seen: Arc<dyn Coordinator>) -> Arc<dyn Coordinator> {
+        Arc::new(Wrong::new(seen, self.0))
     }
 }
 
@@ -43,9 +33,8 @@ impl Player for ReleasesBeforeTheWorkHasStopped {
                 term.stopped().await;
                 let _ = leadership.resign().await;
             };
-            futures::join!(working, async {
-                futures::future::select(Box::pin(releasing), Box::pin(work.env.sleep(Duration::from_secs(25)))).await;
-            });
+            let enough = work.env.now() + Duration::from_secs(25);
+            let _ = futures::join!(working, work.env.timeout_at(enough, releasing));
         }
     }
 }
@@ -65,6 +54,23 @@ impl Player for RenewalUndoesAStop {
             };
             let term = leadership.term();
             let _ = work.clone().told_by(&term, stopped, || due(&leadership)).await;
+            let _ = leadership.resign().await;
+        }
+    }
+}
+
+/// Hears only of the loss, not of the call to stop before it.
+#[derive(Clone, Copy)]
+struct StopsAtTheLoss;
+
+impl Player for StopsAtTheLoss {
+    async fn run(&self, election: Arc<Election>, work: Work) {
+        while let Ok(leadership) = election.campaign().await {
+            let term = leadership.term();
+            let lost = async {
+                let _ = term.lost().await;
+            };
+            let _ = work.clone().told_by(&term, lost, || true).await;
             let _ = leadership.resign().await;
         }
     }
@@ -143,6 +149,13 @@ fn renewal_that_undoes_a_stop() {
 fn release_before_the_work_has_stopped() {
     for recipe in [Recipe::Sequence, Recipe::Cas] {
         is_noticed("early release", recipe, ReleasesBeforeTheWorkHasStopped, "work of");
+    }
+}
+
+#[test]
+fn work_that_is_told_of_the_loss_only() {
+    for recipe in [Recipe::Sequence, Recipe::Cas] {
+        is_noticed("late stop", recipe, StopsAtTheLoss, "was told to stop");
     }
 }
 
