@@ -51,6 +51,10 @@ pub trait CoordinatorExt: Coordinator {
     /// Deletes an entry and everything below it, deepest first. Not atomic: what is created meanwhile may survive, and
     /// then the parent does too, with [`NotEmpty`](crate::ErrorKind::NotEmpty).
     async fn delete_recursive(&self, key: &Key) -> Result<()> {
+        // What had finished elsewhere before this call has to go too: from here on, lists are no older than this.
+        // The root is no entry: there, any other key does it.
+        let any = key.child("any").ok().filter(|_| key.is_root());
+        self.get_latest(any.as_ref().unwrap_or(key)).await?;
         let mut found = vec![key.clone()];
         let mut next = 0;
         while next < found.len() {

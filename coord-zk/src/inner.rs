@@ -20,7 +20,7 @@ use crate::shared::Shared;
 use crate::watch::Watches;
 
 /// Before something that failed without a visible reason is tried again.
-const AGAIN: Duration = Duration::from_millis(5);
+pub(crate) const AGAIN: Duration = Duration::from_millis(5);
 
 /// What all handles of one coordinator share.
 #[derive(Debug)]

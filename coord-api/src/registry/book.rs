@@ -10,8 +10,10 @@ use crate::{Entry, Key, LeaseId, WatchEvent};
 #[derive(Debug, Default)]
 pub(super) struct Book {
     records: BTreeMap<Key, Record>,
-    /// What is to be looked at.
-    dirty: BTreeSet<Key>,
+    /// What is to be put, by the shard whose lease it needs.
+    puts: BTreeMap<usize, BTreeSet<Key>>,
+    /// What is to be removed, which needs no lease.
+    removals: BTreeSet<Key>,
     in_flight: usize,
     /// The latest `created` of this incarnation.
     newest: u64,
@@ -31,7 +33,9 @@ struct Record {
     /// Which of the leases carries it.
     shard: usize,
     in_flight: bool,
-    /// Something happened while it was in flight.
+    /// It is to be looked at once more when it is no longer in flight.
+    again: bool,
+    /// What was told of it while it was in flight.
     events: Events,
 }
 
@@ -64,7 +68,7 @@ impl Book {
         }
         let new = record.want.replace(value).is_none();
         record.status = Status::Pending { error: None };
-        self.dirty.insert(key.clone());
+        self.mark(key);
         if let Some(service) = key.parent().filter(|_| new) {
             let entries = self.services.entry(service).or_default();
             *entries += 1;
@@ -79,7 +83,7 @@ impl Book {
             return false;
         };
         record.want = None;
-        self.dirty.insert(key.clone());
+        self.mark(key);
         if let Some(service) = key.parent()
             && let Some(entries) = self.services.get_mut(&service)
         {
@@ -108,7 +112,7 @@ impl Book {
             ..Record::default()
         };
         self.records.insert(key.clone(), record);
-        self.dirty.insert(key);
+        self.mark(&key);
     }
 
     /// Nothing is wanted any more.
@@ -139,35 +143,59 @@ impl Book {
 
     /// Whether nothing is left to do.
     pub(super) fn is_settled(&self) -> bool {
-        self.dirty.is_empty() && self.in_flight == 0
+        self.removals.is_empty() && self.puts.values().all(BTreeSet::is_empty) && self.in_flight == 0
     }
 
     /// Everything on this shard is to be looked at: it has another lease.
     pub(super) fn shard_changed(&mut self, shard: usize) {
-        for (key, record) in &mut self.records {
-            if record.shard == shard && record.want.is_some() {
-                record.status = Status::Pending { error: None };
-                self.dirty.insert(key.clone());
+        let on_it = |(_, record): &(&Key, &mut Record)| record.shard == shard && record.want.is_some();
+        let mut keys = Vec::new();
+        for (key, record) in self.records.iter_mut().filter(on_it) {
+            record.status = Status::Pending { error: None };
+            keys.push(key.clone());
+        }
+        keys.iter().for_each(|key| self.mark(key));
+    }
+
+    /// It is to be looked at.
+    fn mark(&mut self, key: &Key) {
+        let Some(record) = self.records.get_mut(key) else {
+            return;
+        };
+        if record.in_flight {
+            record.again = true;
+            return;
+        }
+        let put = record.want.is_some();
+        let puts = self.puts.entry(record.shard).or_default();
+        match put {
+            true => {
+                self.removals.remove(key);
+                puts.insert(key.clone());
+            }
+            false => {
+                puts.remove(key);
+                self.removals.insert(key.clone());
             }
         }
     }
 
-    /// The first key that needs work and that `lease_of` has a lease for (removals need none), marked as taken.
-    pub(super) fn take(&mut self, mut lease_of: impl FnMut(usize) -> Option<LeaseId>) -> Option<Taken> {
-        let key = self.dirty.iter().find(|key| {
-            let ready =
-                |record: &Record| !record.in_flight && (record.want.is_none() || lease_of(record.shard).is_some());
-            self.records.get(*key).is_none_or(ready)
-        })?;
-        let key = key.clone();
-        self.dirty.remove(&key);
+    /// A key that needs work and that `lease_of` has a lease for (removals need none), marked as taken.
+    pub(super) fn take(&mut self, lease_of: impl Fn(usize) -> Option<LeaseId>) -> Option<Taken> {
+        let put = |(shard, keys): (&usize, &mut BTreeSet<Key>)| {
+            let lease = lease_of(*shard).filter(|_| !keys.is_empty())?;
+            Some((keys.pop_first()?, Some(lease)))
+        };
+        let removal = self.removals.pop_first().map(|key| (key, None));
+        let (key, lease) = removal.or_else(|| self.puts.iter_mut().find_map(put))?;
         let newest = self.newest;
         let record = self.records.get_mut(&key)?;
         record.in_flight = true;
+        record.again = false;
         record.events = Events::default();
         self.in_flight += 1;
         Some(Taken {
-            lease: lease_of(record.shard),
+            lease,
             want: record.want.clone(),
             known: record.known.clone(),
             newest,
@@ -203,15 +231,15 @@ impl Book {
             }
             Outcome::Full | Outcome::NoLease | Outcome::Again => false,
         };
-        if record.want.is_none() && settled {
+        if record.want.is_none() && settled && !record.again {
             self.records.remove(&done.key);
             return Some(shard);
         }
         let events = std::mem::take(&mut record.events);
         let doubted = events.absent || events.latest.is_some_and(|sighting| record.contradicts(&sighting));
         record.known.suspect |= doubted;
-        if doubted || !settled {
-            self.dirty.insert(done.key);
+        if doubted || !settled || record.again {
+            self.mark(&done.key);
         }
         Some(shard)
     }
@@ -219,8 +247,11 @@ impl Book {
     /// The job's key goes to another shard.
     pub(super) fn move_to(&mut self, key: &Key, shard: usize) {
         if let Some(record) = self.records.get_mut(key) {
-            record.shard = shard;
-            self.dirty.insert(key.clone());
+            let before = std::mem::replace(&mut record.shard, shard);
+            if let Some(puts) = self.puts.get_mut(&before) {
+                puts.remove(key);
+            }
+            self.mark(key);
         }
     }
 
@@ -257,7 +288,7 @@ impl Book {
                 record.events.absent = true;
             } else {
                 record.known.suspect |= record.known.held.is_some();
-                self.dirty.insert(key);
+                self.mark(&key);
             }
         }
     }
@@ -270,7 +301,7 @@ impl Book {
             record.events.latest = Some(sighting);
         } else if record.contradicts(&sighting) {
             record.known.suspect = true;
-            self.dirty.insert(key);
+            self.mark(&key);
         }
     }
 }
@@ -294,6 +325,7 @@ impl Default for Record {
             status: Status::Pending { error: None },
             shard: 0,
             in_flight: false,
+            again: false,
             events: Events::default(),
         }
     }

@@ -29,6 +29,9 @@ pub(super) struct Known {
     pub(super) held: Option<Held>,
     /// A create whose outcome is unknown.
     pub(super) pending: Option<Create>,
+    /// A create that was sent more than once and succeeded: another copy of it may still be under way, and would bring
+    /// the entry back when it is deleted.
+    pub(super) stray: Option<Create>,
     /// It may be otherwise by now: look first.
     pub(super) suspect: bool,
 }
@@ -85,18 +88,13 @@ impl Job {
             return Ok(Outcome::NoLease);
         };
         for _ in 0..TURNS {
-            if self.known.suspect {
-                let found = self.coordinator.get(&self.key).await?;
-                self.known.suspect = false;
-                self.known.held = None;
-                if let Some(entry) = found
-                    && let Some(outcome) = self.judge(entry, lease).await?
-                {
-                    return Ok(outcome);
-                }
-                continue;
-            }
-            match self.known.held.clone().filter(|held| held.lease == Some(lease)) {
+            // In doubt, create: it tells what is there, and puts it there if nothing is.
+            let held = self
+                .known
+                .held
+                .clone()
+                .filter(|held| held.lease == Some(lease) && !self.known.suspect);
+            match held {
                 Some(held) if held.value == value => return Ok(Outcome::Settled),
                 Some(held) => self.write(value, held.version).await?,
                 None => {
@@ -124,39 +122,76 @@ impl Job {
 
     async fn create(&mut self, value: &Bytes, lease: LeaseId) -> Result<Option<Outcome>, Error> {
         // The same create again after an unknown outcome, so that it happens once. One under an older lease ends with
-        // that lease.
+        // that lease; until then it may be there.
         let mode = CreateMode::Ephemeral(lease);
-        let pending = self.known.pending.take().filter(|create| create.mode == mode);
+        self.settle_stray(Some(mode)).await?;
+        let pending = self.known.pending.take();
+        self.known.suspect |= pending.as_ref().is_some_and(|create| create.mode != mode);
+        let again = pending.filter(|create| create.mode == mode);
+        let tried_before = again.is_some();
         let create =
-            pending.unwrap_or_else(|| Create::new(self.coordinator.env(), self.key.clone(), value.clone(), mode));
+            again.unwrap_or_else(|| Create::new(self.coordinator.env(), self.key.clone(), value.clone(), mode));
         match self.coordinator.create(&create).await {
             Ok(entry) => {
-                self.known.held = Some(Held::of(entry));
+                self.known = Known::holding(entry);
+                self.known.stray = Some(create).filter(|_| tried_before);
                 Ok(None)
             }
-            Err(error) => match error.kind() {
-                ErrorKind::AlreadyExists(holder) => self.judge((**holder).clone(), lease).await,
-                ErrorKind::LeaseFull(_) => Ok(Some(Outcome::Full)),
-                ErrorKind::LeaseLost(_) => Ok(Some(Outcome::NoLease)),
-                _ => {
-                    if error.is_unknown() {
-                        self.known.pending = Some(create);
+            Err(error) => {
+                // Whatever became of this try: an earlier one may have happened, or may still.
+                let earlier = Some(create).filter(|_| tried_before || error.is_unknown());
+                match error.kind() {
+                    ErrorKind::AlreadyExists(holder) => {
+                        let judged = self.judge((**holder).clone(), lease).await;
+                        self.known.stray = earlier;
+                        judged
                     }
-                    Err(error)
+                    ErrorKind::LeaseFull(_) => {
+                        self.known.pending = earlier;
+                        self.full(lease).await
+                    }
+                    ErrorKind::LeaseLost(_) => {
+                        self.known.pending = earlier;
+                        Ok(Some(Outcome::NoLease))
+                    }
+                    _ => {
+                        self.known.pending = earlier;
+                        Err(error)
+                    }
                 }
-            },
+            }
         }
+    }
+
+    /// What to make of a full lease; `None`: go on. An entry that was merely in doubt may be there, and fills its own
+    /// place.
+    async fn full(&mut self, lease: LeaseId) -> Result<Option<Outcome>, Error> {
+        if self.known.held.as_ref().is_some_and(|held| held.lease == Some(lease)) {
+            let found = self.coordinator.get_latest(&self.key).await?;
+            if let Some(entry) = found.filter(|entry| self.is_mine(entry) && entry.lease == Some(lease)) {
+                let stray = self.known.pending.take();
+                self.known = Known::holding(entry);
+                self.known.stray = stray;
+                return Ok(None);
+            }
+        }
+        Ok(Some(Outcome::Full))
+    }
+
+    fn is_mine(&self, entry: &Entry) -> bool {
+        Value::decode(&entry.value).is_some_and(|value| self.identity.wrote(&value))
     }
 
     /// What to make of an entry that is there; `None`: go on.
     async fn judge(&mut self, entry: Entry, lease: LeaseId) -> Result<Option<Outcome>, Error> {
+        self.known = Known::default();
         let Some(value) = Value::decode(&entry.value) else {
             let (owner, address) = ("somebody who is no registry".into(), String::new());
             return Ok(Some(Outcome::Taken(Status::Taken { owner, address })));
         };
         let mine = self.identity.wrote(&value);
         if mine && entry.lease == Some(lease) {
-            self.known.held = Some(Held::of(entry));
+            self.known = Known::holding(entry);
             return Ok(None);
         }
         let older = mine || self.newest == 0 || entry.created < self.newest;
@@ -165,12 +200,27 @@ impl Job {
             return Ok(Some(Outcome::Taken(Status::Taken { owner, address })));
         }
         match self.coordinator.delete(&self.key, entry.version.into()).await {
-            Err(error) if !is_surprise(&error) => Err(error),
+            Err(error) if !is_surprise(&error) => {
+                self.known.suspect = mine;
+                Err(error)
+            }
             _ => Ok(None),
         }
     }
 
+    /// Sees to it that no copy of an older create takes effect any more. One under another lease ends with that lease.
+    async fn settle_stray(&mut self, mode: Option<CreateMode>) -> Result<(), Error> {
+        if let Some(stray) = &self.known.stray {
+            if mode.is_none_or(|mode| mode == stray.mode) {
+                self.coordinator.abandon(stray).await?;
+            }
+            self.known.stray = None;
+        }
+        Ok(())
+    }
+
     async fn remove(&mut self) -> Result<Outcome, Error> {
+        self.settle_stray(None).await?;
         if let Some(create) = &self.known.pending {
             self.coordinator.abandon(create).await?;
             self.known.pending = None;
@@ -178,8 +228,7 @@ impl Job {
         for _ in 0..TURNS {
             if self.known.suspect {
                 let found = self.coordinator.get(&self.key).await?;
-                let mine = |entry: &Entry| Value::decode(&entry.value).is_some_and(|value| self.identity.wrote(&value));
-                self.known.held = found.filter(mine).map(Held::of);
+                self.known.held = found.filter(|entry| self.is_mine(entry)).map(Held::of);
                 self.known.suspect = false;
             }
             let Some(held) = &self.known.held else {
@@ -202,6 +251,18 @@ impl Job {
 /// Whether the entry was merely another than thought: look again.
 fn is_surprise(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::VersionMismatch(_))
+}
+
+// === impl Known ===
+
+impl Known {
+    /// Exactly this.
+    fn holding(entry: Entry) -> Known {
+        Known {
+            held: Some(Held::of(entry)),
+            ..Known::default()
+        }
+    }
 }
 
 // === impl Held ===

@@ -43,6 +43,13 @@ impl Reconciler {
         };
         let mut jobs = FuturesUnordered::new();
         loop {
+            // All that waits, before the next jobs: an old state that is read late casts doubt on what was written since.
+            for _ in 0..EVENTS {
+                match seen.try_recv() {
+                    Ok((service, event)) => this.saw(&service, event),
+                    Err(_) => break,
+                }
+            }
             this.follow_services();
             let renewed = this.shards.renewed();
             if !renewed.is_empty() {

@@ -162,6 +162,12 @@ fn open(store: &Arc<Leases>) -> Session {
     Session::open(store.clone(), config).unwrap()
 }
 
+/// Fails instead of hanging.
+async fn soon<T>(future: impl Future<Output = T>) -> T {
+    let limit = Duration::from_secs(3600);
+    tokio::time::timeout(limit, future).await.expect("it hangs")
+}
+
 fn seconds(from: Instant, to: Instant) -> f64 {
     (to - from).as_secs_f64()
 }
@@ -170,15 +176,18 @@ fn seconds(from: Instant, to: Instant) -> f64 {
 async fn a_lease_lives_over_many_ttls_and_ends_with_close() {
     let store = Leases::new();
     let session = open(&store);
-    let lease = session.connected().await.unwrap();
+    let lease = soon(session.connected()).await.unwrap();
     store.env.sleep(Duration::from_secs(600)).await;
     assert_eq!(session.lease().map(|now| now.epoch), Some(lease.epoch));
     assert!(session.valid_until(1).unwrap() > store.env.now() + Duration::from_secs(9));
     session.close().await.unwrap();
     session.close().await.unwrap();
     assert_eq!((session.lease(), store.live()), (None, 0));
-    assert_eq!(session.lost(1).await, LossReason::Closed);
-    assert_eq!(session.connected().await, Err(SessionClosed { why: Closure::Asked }));
+    assert_eq!(soon(session.lost(1)).await, LossReason::Closed);
+    assert_eq!(
+        soon(session.connected()).await,
+        Err(SessionClosed { why: Closure::Asked })
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,20 +196,23 @@ async fn silence_is_a_loss_at_the_deadline_and_heals_in_the_next_epoch() {
     let session = open(&store);
     let mut watch = session.subscribe();
     let start = store.env.now();
-    assert!(matches!(watch.changed().await, Some(SessionState::Connected(_))));
+    assert!(matches!(soon(watch.changed()).await, Some(SessionState::Connected(_))));
     store.set(Mood::Silent);
-    assert!(matches!(watch.changed().await, Some(SessionState::Suspended { .. })));
+    assert!(matches!(
+        soon(watch.changed()).await,
+        Some(SessionState::Suspended { .. })
+    ));
     assert_eq!(seconds(start, store.env.now()), 7.5);
-    assert_eq!(session.lost(1).await, LossReason::Unreachable);
+    assert_eq!(soon(session.lost(1)).await, LossReason::Unreachable);
     assert!((seconds(start, store.env.now()) - 14.7).abs() < 0.01);
     store.set(Mood::Up);
-    assert_eq!(session.connected().await.unwrap().epoch, 2);
+    assert_eq!(soon(session.connected()).await.unwrap().epoch, 2);
     // The slow reader is told of the loss first, although the next epoch lives.
     assert!(matches!(
-        watch.changed().await,
+        soon(watch.changed()).await,
         Some(SessionState::Lost { epoch: 1, .. })
     ));
-    assert!(matches!(watch.changed().await, Some(SessionState::Connected(lease)) if lease.epoch == 2));
+    assert!(matches!(soon(watch.changed()).await, Some(SessionState::Connected(lease)) if lease.epoch == 2));
     store.env.sleep(Duration::from_secs(1)).await;
     assert_eq!(store.live(), 1);
 }
@@ -209,24 +221,24 @@ async fn silence_is_a_loss_at_the_deadline_and_heals_in_the_next_epoch() {
 async fn a_revoked_lease_is_lost_at_the_next_renewal() {
     let store = Leases::new();
     let session = open(&store);
-    store.forget(session.connected().await.unwrap().lease);
-    assert_eq!(session.lost(1).await, LossReason::Revoked);
-    assert_eq!(session.connected().await.unwrap().epoch, 2);
+    store.forget(soon(session.connected()).await.unwrap().lease);
+    assert_eq!(soon(session.lost(1)).await, LossReason::Revoked);
+    assert_eq!(soon(session.connected()).await.unwrap().epoch, 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_clock_ends_the_epoch_although_the_loop_stands_still() {
     let store = Leases::new();
     let session = open(&store);
-    session.connected().await.unwrap();
+    soon(session.connected()).await.unwrap();
     store.env.pause();
-    assert_eq!(session.lost(1).await, LossReason::ClockJumped);
+    assert_eq!(soon(session.lost(1)).await, LossReason::ClockJumped);
     assert_eq!(session.lease(), None);
     store.env.resume();
-    assert_eq!(session.connected().await.unwrap().epoch, 2);
+    assert_eq!(soon(session.connected()).await.unwrap().epoch, 2);
     store.env.jump(Duration::from_secs(60));
-    assert_eq!(session.lost(2).await, LossReason::ClockJumped);
-    assert_eq!(session.connected().await.unwrap().epoch, 3);
+    assert_eq!(soon(session.lost(2)).await, LossReason::ClockJumped);
+    assert_eq!(soon(session.connected()).await.unwrap().epoch, 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,7 +249,7 @@ async fn it_starts_while_the_store_is_down_and_closes_by_its_deadline() {
     store.env.sleep(Duration::from_secs(10)).await;
     assert!(matches!(session.health(), Health::Lost { .. }));
     store.set(Mood::Up);
-    session.connected().await.unwrap();
+    soon(session.connected()).await.unwrap();
     assert_eq!(session.health(), Health::Healthy);
     store.set(Mood::Silent);
     let before = store.env.now();
@@ -258,21 +270,21 @@ async fn the_limit_ends_it_and_says_so() {
         ..SessionConfig::default()
     };
     let session = Session::open(store, config).unwrap();
-    assert_eq!(session.connected().await.unwrap_err().why, Closure::GaveUp);
+    assert_eq!(soon(session.connected()).await.unwrap_err().why, Closure::GaveUp);
 }
 
 #[tokio::test(start_paused = true)]
 async fn dropping_the_last_handle_ends_the_task_and_tells_the_readers() {
     let store = Leases::new();
     let session = open(&store);
-    session.connected().await.unwrap();
+    soon(session.connected()).await.unwrap();
     let (mut watch, lost) = (session.subscribe(), session.lost(1));
     drop(session.clone());
     assert!(watch.state().lease().is_some());
     drop(session);
     assert_eq!(lost.await, LossReason::Closed);
-    assert!(watch.changed().await.unwrap().is_closed());
-    assert_eq!(watch.changed().await, None);
+    assert!(soon(watch.changed()).await.unwrap().is_closed());
+    assert_eq!(soon(watch.changed()).await, None);
     tokio::task::yield_now().await;
     assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0);
     assert_eq!(Arc::strong_count(&store), 1);

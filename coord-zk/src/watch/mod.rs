@@ -10,9 +10,9 @@ use zookeeper_client::Error as ZkError;
 
 use crate::ZkConfig;
 use crate::call::Call;
-use crate::conn::Conn;
+use crate::conn::{Barrier, Conn};
 use crate::fresh::Fresh;
-use crate::inner::Inner;
+use crate::inner::{AGAIN, Inner};
 use crate::shared::Shared;
 
 /// The running watches of one coordinator.
@@ -116,14 +116,19 @@ impl Source {
         }
     }
 
-    /// The shared connection, caught up with what this coordinator wrote on other sessions.
+    /// The shared connection, caught up with every write that had finished anywhere: the server behind it may lag.
     async fn fresh_conn(&self) -> Arc<Conn> {
         loop {
             let conn = self.shared.conn().await;
-            let Some(behind) = self.fresh.behind() else { return conn };
-            if let Ok(Ok(())) = conn.read(|client| async move { client.sync("/").await }).await {
-                self.fresh.caught_up(behind);
-                return conn;
+            let behind = self.fresh.behind();
+            match conn.barrier().await {
+                Ok(()) => {
+                    if let Some(behind) = behind {
+                        self.fresh.caught_up(behind);
+                    }
+                    return conn;
+                }
+                Err(Barrier::Over | Barrier::Lost(_)) => self.env.sleep(AGAIN).await,
             }
         }
     }
@@ -133,7 +138,7 @@ impl Source {
         if !crate::faults::is_ambiguous(&error) {
             return Err(Broken::Refused(error));
         }
-        self.env.sleep(std::time::Duration::from_millis(5)).await;
+        self.env.sleep(AGAIN).await;
         conn.connected().await.map_err(|_| Broken::Session)
     }
 }

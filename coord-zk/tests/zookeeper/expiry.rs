@@ -4,31 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coord_api::{Coordinator, CoordinatorExt, Create, CreateMode, Env, Target, WatchEvent};
-use coord_harness::{ZkEnsemble, eventually};
+use coord_harness::eventually;
 use coord_zk::ZkCoordinator;
-use zookeeper_client::{Client, SessionInfo, SessionState};
 
-use crate::support::{self, HEAL, config, heals, keep, key, next, until_value};
-
-/// Ends a session as an operator would: by closing it from a second connection.
-async fn force_expiry(ensemble: &ZkEnsemble, session: &SessionInfo) {
-    // The driver takes the session back as long as it lives: whoever gets the close through wins.
-    eventually(HEAL, "the session is closed", async || {
-        let connector = Client::connector().with_fail_eagerly().with_session(session.clone());
-        match connector.connect(&ensemble.connect_string()).await {
-            Err(error) => error == zookeeper_client::Error::SessionExpired,
-            Ok(second) => {
-                let mut states = second.state_watcher();
-                drop(second);
-                while !states.state().is_terminated() {
-                    states.changed().await;
-                }
-                states.state() == SessionState::Closed
-            }
-        }
-    })
-    .await;
-}
+use crate::support::{self, HEAL, config, force_expiry, heals, keep, key, next, until_value};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_is_closed_from_outside_is_lost_and_everything_goes_on() {

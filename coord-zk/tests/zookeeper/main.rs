@@ -5,6 +5,7 @@ mod creates;
 mod expiry;
 mod limits;
 mod races;
+mod recipes;
 mod security;
 mod server_faults;
 mod standing;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use coord_api::{Coordinator, CoordinatorExt, Env, Expect, Grant, Key, Task, Watch, WatchEvent};
 use coord_harness::{ZkEnsemble, ZkOptions, eventually};
 use coord_zk::{ZkConfig, ZkCoordinator};
+use zookeeper_client::{Client, SessionInfo, SessionState};
 
 /// The harness's default.
 pub(crate) const TICK: Duration = Duration::from_millis(200);
@@ -102,4 +103,24 @@ pub(crate) async fn until_value(watch: &mut Watch, value: &str) {
             return;
         }
     }
+}
+
+/// Ends a session as an operator would: by closing it from a second connection.
+pub(crate) async fn force_expiry(ensemble: &ZkEnsemble, session: &SessionInfo) {
+    // The driver takes the session back as long as it lives: whoever gets the close through wins.
+    eventually(HEAL, "the session is closed", async || {
+        let connector = Client::connector().with_fail_eagerly().with_session(session.clone());
+        match connector.connect(&ensemble.connect_string()).await {
+            Err(error) => error == zookeeper_client::Error::SessionExpired,
+            Ok(second) => {
+                let mut states = second.state_watcher();
+                drop(second);
+                while !states.state().is_terminated() {
+                    states.changed().await;
+                }
+                states.state() == SessionState::Closed
+            }
+        }
+    })
+    .await;
 }

@@ -70,6 +70,7 @@ macro_rules! __behaviours {
                 a_dropped_sequential_create_that_is_abandoned_leaves_nothing: "The same holds for sequential creates.",
                 an_abandoned_create_can_no_longer_take_effect: "An abandoned create, sent or not, is refused from then on; a fresh one is not.",
                 abandon_leaves_a_rivals_entry_alone: "An abandon takes only what that very create has made.",
+                an_abandoned_entry_with_children_is_kept: "An abandon never takes an entry from above its children: it is refused as not empty.",
                 an_ordinary_sibling_survives_an_abandoned_sequential_create: "The same holds among the children of one parent.",
                 a_dropped_create_leaves_nothing_longer_than_its_lease: "What a dropped create made goes with its lease.",
                 a_dropped_write_happens_once_or_not_at_all: "A dropped conditional update never overwrites what was written after it.",

@@ -1,11 +1,13 @@
 //! What the session and the registry owe on every driver, as scenarios over a [`World`]: a store that can be stopped,
-//! paused and cut off. Each driver's tests bring their world and call [`scenarios`].
+//! paused and cut off. Each driver's tests bring their world and run the [`SCENARIOS`].
 
 mod registry;
+mod run;
 mod session;
 mod spy;
 mod world;
 
+pub use run::run_all;
 pub use spy::Spy;
 pub use world::World;
 

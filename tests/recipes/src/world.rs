@@ -10,6 +10,9 @@ pub trait World: Send + Sync {
     /// One more client.
     async fn open(&self) -> Arc<dyn Coordinator>;
 
+    /// One more client, whose clock [can be moved](coord_api::Env::jump).
+    async fn open_movable(&self) -> Arc<dyn Coordinator>;
+
     /// The ttl to use: long enough that what is late is late on purpose.
     fn ttl(&self) -> Duration;
 

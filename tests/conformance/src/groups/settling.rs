@@ -175,6 +175,31 @@ pub(crate) async fn abandon_leaves_a_rivals_entry_alone(scratch: &Scratch<'_>) -
     Ok(())
 }
 
+pub(crate) async fn an_abandoned_entry_with_children_is_kept(scratch: &Scratch<'_>) -> Checked {
+    let (client, other) = scratch.two_clients().await?;
+    for (index, cut) in Cut::POINTS.into_iter().enumerate() {
+        let parent = key(&format!("/p{index}"));
+        let create = Create::new(client.env(), parent.clone(), "v", CreateMode::Persistent);
+        if !cut_short(&client, &create, cut).await? {
+            continue;
+        }
+        // Makes the parent too, if the other create has not.
+        let child = other.create_persistent(&key(&format!("/p{index}/c")), "v").await?;
+        let made = other.get_latest(&parent).await?;
+        match client.abandon(&create).await {
+            Ok(()) => {}
+            Err(error) => check!(
+                matches!(error.kind(), ErrorKind::NotEmpty),
+                "cut {cut:?}: expected the abandon to say that the entry is not empty, saw {error}"
+            ),
+        }
+        check!(made.is_some(), "cut {cut:?}: expected a child to have its parent");
+        check_eq!(other.get_latest(&parent).await?, made, "the entry that has a child");
+        check_eq!(other.children(&parent).await?, vec![child], "the child");
+    }
+    Ok(())
+}
+
 pub(crate) async fn an_ordinary_sibling_survives_an_abandoned_sequential_create(scratch: &Scratch<'_>) -> Checked {
     let (client, observer) = scratch.two_clients().await?;
     let lease = scratch.kept_lease(&client).await?;

@@ -1,0 +1,117 @@
+use std::collections::BTreeMap;
+
+use coord_api::driver::WatchSender;
+use coord_api::{Entry, Error, Key, Operation, Target};
+use etcd_client::{Event, KeyValue};
+use tokio::sync::oneshot;
+
+use crate::failure::Failure;
+use crate::keyspace::{Keyspace, unsigned};
+
+/// One watch, over all the streams that it lives through.
+pub(super) struct Subscription {
+    pub(super) target: Target,
+    sender: WatchSender,
+    ready: Option<oneshot::Sender<Result<(), Failure>>>,
+    pub(super) phase: Phase,
+    /// What the reader knows to be there, and when it was created: a deletion does not tell that.
+    known: BTreeMap<Key, u64>,
+}
+
+pub(super) enum Phase {
+    /// Asked for, or waiting for a stream.
+    Creating,
+    /// Live at the store since this revision; the state is being read, and events wait.
+    Reading(u64, Vec<KeyValue>),
+    /// State delivered as of this revision; later events follow.
+    Live(u64),
+}
+
+impl Subscription {
+    pub(super) fn new(
+        target: Target,
+        sender: WatchSender,
+        ready: oneshot::Sender<Result<(), Failure>>,
+    ) -> Subscription {
+        Subscription {
+            target,
+            sender,
+            ready: Some(ready),
+            phase: Phase::Creating,
+            known: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn events(&mut self, space: &Keyspace, events: &[Event]) {
+        for kv in events.iter().filter_map(Event::kv) {
+            match &mut self.phase {
+                Phase::Creating => {}
+                Phase::Reading(_, waiting) => waiting.push(kv.clone()),
+                Phase::Live(since) if unsigned(kv.mod_revision()) > *since => self.event(space, kv.clone()),
+                Phase::Live(_) => {}
+            }
+        }
+    }
+
+    /// The state as of `revision`, and what happened after it.
+    pub(super) fn state(&mut self, space: &Keyspace, entries: Vec<Entry>, revision: u64) {
+        let waiting = match std::mem::replace(&mut self.phase, Phase::Live(revision)) {
+            Phase::Reading(_, waiting) => waiting,
+            _ => Vec::new(),
+        };
+        self.known = entries.iter().map(|entry| (entry.key.clone(), entry.created)).collect();
+        self.sender.state(entries);
+        for kv in waiting {
+            if unsigned(kv.mod_revision()) > revision {
+                self.event(space, kv);
+            }
+        }
+        if let Some(ready) = self.ready.take() {
+            let _ = ready.send(Ok(()));
+        }
+    }
+
+    fn event(&mut self, space: &Keyspace, kv: KeyValue) {
+        let Some(key) = space.key(kv.key()).filter(|key| self.target.covers(key)) else {
+            return;
+        };
+        // Only a deletion has no create revision. (The event's own type cannot be read safely.)
+        if kv.create_revision() == 0 {
+            if let Some(created) = self.known.remove(&key) {
+                self.sender.delete(key, created);
+            }
+        } else if let Some(entry) = space.entry(kv) {
+            self.known.insert(key, entry.created);
+            self.sender.put(entry);
+        }
+    }
+
+    /// It is over, for a reason that will not go away.
+    pub(super) fn refuse(mut self, failure: Failure) {
+        match self.ready.take() {
+            Some(ready) => {
+                let _ = ready.send(Err(failure));
+            }
+            None => self
+                .sender
+                .end(failure.into_error(Operation::Watch, Some(self.target.key()))),
+        }
+    }
+
+    /// Whether nobody has seen a state of it yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.ready.is_some()
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.sender.is_cancelled()
+    }
+}
+
+/// A reader must not wait for ever for a driver that is gone.
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.sender
+            .end(Error::closed(Operation::Watch, Some(self.target.key())));
+    }
+}

@@ -1,0 +1,9 @@
+//! The driver on real etcd servers.
+
+mod cluster_faults;
+mod conformance;
+mod creates;
+mod security;
+mod server_faults;
+mod support;
+mod wire_faults;

@@ -1,0 +1,122 @@
+//! Each fault of the wire: calls end by their deadline, and everything works again with the same client.
+
+use std::time::{Duration, Instant};
+
+use coord_api::{Class, Coordinator, CoordinatorExt, Expect, Target, WatchEvent};
+use coord_harness::{Flow, Proxy};
+
+use crate::support::{SOON, behind_a_proxy, client, key, nodes};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn black_hole() {
+    let (_etcd, proxy, mut work) = behind_a_proxy().await;
+    proxy.black_hole();
+    work.every_call_fails_in_time().await;
+    proxy.pass();
+    work.works_again().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cut_and_reset() {
+    let (_etcd, proxy, mut work) = behind_a_proxy().await;
+    proxy.cut();
+    work.every_call_fails_in_time().await;
+    proxy.pass();
+    work.works_again().await;
+    proxy.reset();
+    work.works_again().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_held_and_released() {
+    let (_etcd, proxy, mut work) = behind_a_proxy().await;
+    proxy.hold_requests();
+    work.every_call_fails_in_time().await;
+    proxy.release();
+    proxy.pass();
+    work.works_again().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_lost() {
+    let (_etcd, proxy, mut work) = behind_a_proxy().await;
+    proxy.drop_answers();
+    work.every_call_fails_in_time().await;
+    let error = work.client.create_persistent(&key("/lost"), "x").await.unwrap_err();
+    assert!(error.is_unknown() || error.class() == Class::NotSent, "{error:?}");
+    proxy.pass();
+    work.works_again().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn delayed_and_trickled() {
+    let (_etcd, proxy, mut work) = behind_a_proxy().await;
+    proxy.delay(Duration::from_millis(100));
+    work.works_again().await;
+    proxy.set_both(Flow::Trickle {
+        bytes: 64,
+        every: Duration::from_millis(1),
+    });
+    work.works_again().await;
+    proxy.pass();
+    work.works_again().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_watch_cut_off_during_a_compaction_resyncs() {
+    let (etcd, proxy, mut work) = behind_a_proxy().await;
+    let other = client(etcd.endpoints(), Duration::from_secs(5));
+    let gone = other.create_persistent(&key("/work/gone"), "x").await.unwrap();
+    let mut watch = work.client.watch(&Target::Children(key("/work"))).await.unwrap();
+    assert!(matches!(watch.next().await, Some(Ok(WatchEvent::State(_)))));
+    proxy.cut();
+    other.delete(&gone.key, gone.version.into()).await.unwrap();
+    let revision = other.create_persistent(&key("/work/late"), "x").await.unwrap().created;
+    etcd.etcdctl(&["compact", &revision.to_string()]).await;
+    proxy.pass();
+    let resync = tokio::time::timeout(SOON, watch.next())
+        .await
+        .expect("it heals")
+        .unwrap()
+        .unwrap();
+    let WatchEvent::Resync(entries) = resync else {
+        panic!("{resync:?}")
+    };
+    let names: Vec<_> = entries.iter().map(|entry| entry.key.name()).collect();
+    assert_eq!(names, ["late", "me", "state"]);
+    work.works_again().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn silence_on_the_watch_stream_is_noticed_within_two_seconds() {
+    let etcd = nodes(1).await;
+    let ways = [
+        Proxy::start(etcd.node(0).client_addr()).await,
+        Proxy::start(etcd.node(0).client_addr()).await,
+    ];
+    let endpoints = ways.iter().map(|way| format!("http://{}", way.addr())).collect();
+    let client = client(endpoints, Duration::from_secs(5));
+    let writer = crate::support::client(etcd.endpoints(), Duration::from_secs(5));
+    let entry = writer.create_persistent(&key("/k"), "0").await.unwrap();
+    let mut watch = client.watch(&Target::Key(key("/k"))).await.unwrap();
+    watch.next().await.unwrap().unwrap();
+    // Only one way has been used, whichever was preferred.
+    let used = ways.iter().find(|way| way.stats().live > 0).expect("a way was used");
+    used.black_hole();
+    let started = Instant::now();
+    writer.update(&entry.key, "1".into(), Expect::Any).await.unwrap();
+    let event = tokio::time::timeout(SOON, watch.next())
+        .await
+        .expect("it is noticed")
+        .unwrap()
+        .unwrap();
+    let took = started.elapsed();
+    assert!(
+        matches!(&event, WatchEvent::Put(_) | WatchEvent::Resync(_)),
+        "{event:?}"
+    );
+    assert!(
+        took < Duration::from_millis(3500),
+        "noticed and healed only after {took:?}"
+    );
+}
