@@ -13,6 +13,7 @@
 //! | know whether a failed call may have happened | [`Error::class`], [`Class`] |
 //! | keep a lease alive, whatever the store does | [`Session`] |
 //! | register services and find them | [`Registry`], [`Directory`] |
+//! | elect a leader | [`Election`], [`Leadership`], [`Observer`] |
 //! | drive time in a test | [`Env`] |
 //! | write a driver | [`driver`] |
 
@@ -20,6 +21,7 @@ mod capabilities;
 mod coordinator;
 mod create;
 pub mod driver;
+mod election;
 mod entry;
 mod env;
 mod error;
@@ -36,6 +38,10 @@ pub use bytes::Bytes;
 pub use capabilities::Capabilities;
 pub use coordinator::{Coordinator, Standing};
 pub use create::{Create, CreateMode, Nonce};
+pub use election::{
+    Election, ElectionConfig, ElectionEvent, ElectionEvents, Leader, Leadership, Observation, Observer, Recipe, Term,
+    Unelected,
+};
 pub use entry::{Entry, ParseVersionError, Version};
 pub use env::{Env, Instant, Task};
 pub use error::{Class, Error, ErrorKind, Operation, Result};

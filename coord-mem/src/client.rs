@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use coord_api::{Env, Error, ErrorKind, Instant, Key, Operation, Result};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot};
 
 use crate::faults::{Fault, Faults, GiveUp, Plan};
 use crate::state::{ClientId, State};
@@ -27,7 +27,7 @@ pub(crate) struct Shared {
     pub(crate) id: ClientId,
     pub(crate) env: Env,
     pub(crate) plan: Mutex<Plan>,
-    pub(crate) link: watch::Sender<Link>,
+    pub(crate) link: LinkState,
     /// Use after close is refused.
     pub(crate) closed: AtomicBool,
     /// The store heard of the close: nothing is left to do.
@@ -35,8 +35,9 @@ pub(crate) struct Shared {
 }
 
 /// The state of the connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Link {
+    #[default]
     Up,
     Cut,
     Swallowing,
@@ -62,7 +63,7 @@ impl MemClient {
             env: store.env.child(),
             store,
             plan: Mutex::default(),
-            link: watch::Sender::new(Link::Up),
+            link: LinkState::default(),
             closed: AtomicBool::new(false),
             goodbye_said: AtomicBool::new(false),
         };
@@ -105,9 +106,40 @@ impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
             .field("id", &self.id)
-            .field("link", &*self.link.borrow())
+            .field("link", &self.link.get())
             .field("closed", &self.closed)
             .finish_non_exhaustive()
+    }
+}
+
+/// The state of the connection. Not a `watch` channel: that wakes its readers in random order, and one seed is to give
+/// one history.
+#[derive(Debug, Default)]
+pub(crate) struct LinkState {
+    link: Mutex<Link>,
+    changed: Notify,
+}
+
+impl LinkState {
+    pub(crate) fn get(&self) -> Link {
+        *self.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set(&self, link: Link) {
+        *self.link.lock().unwrap_or_else(PoisonError::into_inner) = link;
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until the connection is cut.
+    async fn cut(&self) {
+        loop {
+            // Asked before looking: no change in between is missed.
+            let changed = self.changed.notified();
+            if self.get() == Link::Cut {
+                return;
+            }
+            changed.await;
+        }
     }
 }
 
@@ -133,7 +165,7 @@ impl Call<'_> {
         let started = env.now();
         let give_up_at = started + self.deadline;
         let fault = self.draw_fault();
-        let link = *self.client.link.borrow();
+        let link = self.client.link.get();
         if link == Link::Cut {
             return Err(self.not_sent("the connection is cut"));
         }
@@ -205,11 +237,10 @@ impl Call<'_> {
     }
 
     async fn receive<T>(&self, answer: oneshot::Receiver<Result<T>>, give_up_at: Instant) -> Result<T> {
-        let mut link = self.client.link.subscribe();
         tokio::select! {
             biased;
             Ok(output) = answer => output,
-            Ok(_) = link.wait_for(|link| *link == Link::Cut) => Err(self.unknown(GiveUp::AtOnce)),
+            () = self.client.link.cut() => Err(self.unknown(GiveUp::AtOnce)),
             () = self.client.env.sleep_until(give_up_at) => Err(self.unknown(GiveUp::AtDeadline)),
         }
     }

@@ -129,7 +129,7 @@ impl Faults {
             } else {
                 state.disconnect(self.0.id);
             }
-            self.0.link.send_replace(link);
+            self.0.link.set(link);
         });
     }
 
