@@ -282,9 +282,9 @@ impl Model for ElectionModel {
         }
         for &(who, epoch) in &state.leases {
             let candidate = state.candidates[who];
-            if epoch < candidate.epoch || !candidate.valid {
-                actions.push(Action::Expire(who, epoch));
-            } else if self.is(Mutant::DeadlineFromAnswer) && state.ends > 0 {
+            let over = epoch < candidate.epoch || !candidate.valid;
+            let early = self.is(Mutant::DeadlineFromAnswer) && state.ends > 0;
+            if over || early {
                 actions.push(Action::Expire(who, epoch));
             }
         }
