@@ -13,6 +13,9 @@ use crate::support::{AtWork, LIMIT, SOON, client, key, nodes};
 const PATIENT: Duration = Duration::from_secs(5);
 /// Held by the client of a leader that is deposed.
 const LEASES: usize = 40;
+const TTL: Duration = Duration::from_secs(8);
+/// How long that leader stands still: shorter than the ttl, much longer than an election takes.
+const PAUSE: Duration = Duration::from_secs(6);
 
 async fn leader(etcd: &EtcdCluster) -> usize {
     eventually(SOON, "there is a leader", async || etcd.leader().await).await
@@ -140,11 +143,14 @@ async fn the_leader_paused_for_longer_than_a_deadline_and_a_ttl() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "open: fails now and then on etcd 3.4.23, see \"Open\" in docs/drivers/etcd.md"]
 async fn a_renewal_through_a_deposed_leader_promises_no_more_than_is_true() {
     let etcd = nodes(3).await;
     let observer = client(etcd.endpoints(), PATIENT);
-    for round in 0..2 {
+    let mut judged = 0;
+    for round in 0..5 {
+        if judged > 0 {
+            break;
+        }
         let deposed = leader(&etcd).await;
         // A client that knows only the leader: it hears nothing but what that one says.
         let captive = client(vec![etcd.endpoints()[deposed].clone()], SOON);
@@ -153,14 +159,10 @@ async fn a_renewal_through_a_deposed_leader_promises_no_more_than_is_true() {
         let mut held = Vec::new();
         for n in 0..LEASES {
             let name = key(&format!("/captive-{round}-{n}"));
-            held.push(
-                captive
-                    .create_with_ttl(&name, "x", Duration::from_secs(3))
-                    .await
-                    .unwrap(),
-            );
+            held.push(captive.create_with_ttl(&name, "x", TTL).await.unwrap());
         }
         etcd.node(deposed).pause();
+        let resume_at = env.now() + PAUSE;
         let renewals = join_all(
             held.iter()
                 .map(async |(grant, entry)| match captive.renew(grant.lease).await {
@@ -180,11 +182,19 @@ async fn a_renewal_through_a_deposed_leader_promises_no_more_than_is_true() {
         let fault = async {
             other_leader(&etcd, deposed).await;
             // The new leader gives the lease a full ttl. Most of that has passed when the old one answers.
-            env.sleep(Duration::from_secs(2)).await;
+            env.sleep_until(resume_at).await;
             etcd.node(deposed).resume();
+            env.now()
         };
         // One renewal each, which the old leader may acknowledge before it knows that it is none any more.
-        let (renewed, ()) = tokio::join!(renewals, fault);
+        let (renewed, resumed) = tokio::join!(renewals, fault);
+        let first_end = held.iter().map(|(grant, _)| grant.valid_until).min().unwrap();
+        if resumed + Duration::from_millis(500) >= first_end {
+            // A machine too busy for this round. A leader that stood still for a whole ttl revokes what it takes for
+            // expired, until etcd 3.4.31 and 3.5.13: see the driver's documentation.
+            continue;
+        }
+        judged += 1;
         join_all(held.iter().zip(renewed).map(async |((grant, entry), renewed)| {
             let Some(until) = renewed else { return };
             let gone = eventually(SOON, "the entry goes", async || {
@@ -201,6 +211,7 @@ async fn a_renewal_through_a_deposed_leader_promises_no_more_than_is_true() {
         .await;
         etcd.wait_ready(SOON).await;
     }
+    assert!(judged > 0, "every round was held up");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
