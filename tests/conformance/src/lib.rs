@@ -39,6 +39,7 @@ mod lease;
 mod macros;
 mod run;
 mod scratch;
+mod unsent;
 mod view;
 
 pub use failure::Failure;
@@ -47,3 +48,4 @@ pub use list::BEHAVIOURS;
 pub use run::assert_kept;
 pub use run::{Behaviour, DEADLINE, Outcome, run, run_all};
 pub use scratch::{Opener, Scratch};
+pub use unsent::bad_input_is_refused_unsent;
