@@ -27,6 +27,8 @@ pub async fn bad_input_is_refused_unsent(client: &(impl Coordinator + ?Sized)) {
 fn refused(what: String, error: Option<Error>, fits: fn(&ErrorKind) -> bool) {
     let error = error.unwrap_or_else(|| panic!("{what}: expected a refusal, saw success"));
     assert!(error.is_definite(), "{what}: expected class Definite, saw {error:?}");
+    let named = what.starts_with(&error.operation().to_string());
+    assert!(named, "{what}: expected this operation to be named, saw {error:?}");
     assert!(fits(error.kind()), "{what}: saw another rule: {error:?}");
 }
 
