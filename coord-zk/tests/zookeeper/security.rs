@@ -172,14 +172,16 @@ async fn no_secret_is_ever_shown_and_who_has_none_is_warned() {
             user: user.into(),
             password: PASSWORD.into(),
         }),
-        call_deadline: Duration::from_millis(700),
         ..config(ensemble.connect_string() + "/private")
     };
-    let (alice, mallory) = (open(named("alice")), open(named("mallory")));
+    // The first one makes the root, and so decides whose it is.
+    let alice = open(named("alice"));
     heals(&alice).await;
+    let mallory = open(named("mallory"));
     let refused = mallory.create_persistent(&key("/x"), "x").await.unwrap_err();
     ensemble.node(0).kill();
-    let unreachable = alice.create_persistent(&key("/x"), "x").await.unwrap_err();
+    let hasty = alice.within(Duration::from_millis(700));
+    let unreachable = hasty.create_persistent(&key("/x"), "x").await.unwrap_err();
     let shown = format!(
         "{:?} {refused:?} {refused} {unreachable:?} {unreachable}",
         named("alice")
