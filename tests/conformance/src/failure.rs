@@ -6,7 +6,10 @@ const LONGEST: usize = 1500;
 
 /// A promise that was not kept: what was expected, what was seen, and where that was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure(String);
+pub struct Failure {
+    message: String,
+    inconclusive: bool,
+}
 
 /// What a behaviour, or a step of it, ends with.
 pub(crate) type Checked<T = ()> = Result<T, Failure>;
@@ -21,7 +24,28 @@ impl Failure {
         }
         let at = Location::caller();
         let file = at.file().rsplit('/').next().unwrap_or_default();
-        Failure(format!("{message} ({file}:{})", at.line()))
+        Failure {
+            message: format!("{message} ({file}:{})", at.line()),
+            inconclusive: false,
+        }
+    }
+
+    /// Nothing was seen that breaks a promise, but the clock shows that nothing was proved either: machine or store were
+    /// too slow. The behaviour begins anew; one that never comes to a verdict has failed.
+    #[track_caller]
+    pub(crate) fn inconclusive(message: impl Into<String>) -> Failure {
+        Failure::new(message).made_inconclusive()
+    }
+
+    pub(crate) fn made_inconclusive(self) -> Failure {
+        Failure {
+            inconclusive: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn is_inconclusive(&self) -> bool {
+        self.inconclusive
     }
 }
 
@@ -35,7 +59,7 @@ impl From<coord_api::Error> for Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 

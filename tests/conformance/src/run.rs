@@ -12,6 +12,9 @@ use crate::{BEHAVIOURS, Opener, Scratch};
 /// The longest that one behaviour may take; those that wait for a lease to end take its ttl and slack.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
+/// So often a behaviour is tried that cannot be judged because machine or store were too slow for it.
+const ATTEMPTS: usize = 5;
+
 /// One promise of the contract, and the code that checks it.
 #[derive(Clone, Copy)]
 pub struct Behaviour {
@@ -94,12 +97,27 @@ pub async fn assert_kept(name: &str, opener: &dyn Opener) {
 }
 
 async fn checked(behaviour: &Behaviour, opener: &dyn Opener) -> Checked {
+    let mut attempts = 1;
+    loop {
+        match checked_once(behaviour, opener).await {
+            Err(failure) if failure.is_inconclusive() && attempts < ATTEMPTS => attempts += 1,
+            verdict => return verdict,
+        }
+    }
+}
+
+async fn checked_once(behaviour: &Behaviour, opener: &dyn Opener) -> Checked {
     let scratch = Scratch::open(opener, behaviour.name).await?;
     let check = AssertUnwindSafe((behaviour.check)(&scratch)).catch_unwind();
     let result = match tokio::time::timeout(DEADLINE, check).await {
         Ok(Ok(result)) => result,
         Ok(Err(panic)) => Err(Failure::new(format!("it panicked: {}", panic_text(&*panic)))),
         Err(_) => Err(Failure::new(format!("it was not done within {DEADLINE:?}"))),
+    };
+    // Without the leases that it relies on, what a behaviour sees means nothing.
+    let result = match result {
+        Err(failure) if scratch.missed_renewals() => Err(failure.made_inconclusive()),
+        result => result,
     };
     // What went wrong first says more than what the clean-up met after it.
     let cleaned = scratch.clean_up().await;
