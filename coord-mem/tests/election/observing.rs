@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use coord_api::{
-    Election, ElectionConfig, ElectionEvent, Key, Observation, Observer, Prefixed, Recipe, Session,
-    SessionConfig,
+    Election, ElectionConfig, ElectionEvent, Key, Observation, Observer, Prefixed, Recipe, Session, SessionConfig,
 };
 
 use crate::stage::{with, with_both};

@@ -90,7 +90,9 @@ impl Side {
         let mut fields = vec![];
         for &size in sizes {
             let key = format!("/bench/{recipe:?}-{size}");
-            let field = self.field(&key, recipe, size, if size > 64 { SHARED_BY_MANY } else { size }).await;
+            let field = self
+                .field(&key, recipe, size, if size > 64 { SHARED_BY_MANY } else { size })
+                .await;
             fields.push((field, Row::new(format!("{size} candidates"), target)));
         }
         let mut late = None;
