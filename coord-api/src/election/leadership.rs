@@ -31,7 +31,7 @@ impl Leadership {
             return Err(shared.closed_error());
         };
         let env = shared.env().clone();
-        let term = Term::begin(shared, lease, entry, &own);
+        let term = Term::begin(shared, lease, entry);
         Ok(Leadership {
             _watcher: env.spawn(term.clone().watch_over(own)),
             term,

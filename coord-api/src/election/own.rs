@@ -27,11 +27,6 @@ impl OwnWatch {
         OwnWatch { gone, _task: task }
     }
 
-    /// What has been seen so far.
-    pub(super) fn seen(&self) -> watch::Receiver<Option<Unelected>> {
-        self.gone.clone()
-    }
-
     /// Resolves when the entry is no longer the own one, as soon as that is seen.
     pub(super) async fn gone(&mut self) -> Unelected {
         loop {

@@ -25,8 +25,6 @@ pub(super) struct Inner {
     pub(super) entry: Mutex<Entry>,
     /// The lease as of the latest renewal that was seen.
     renewed: Mutex<Lease>,
-    /// What the watch of the own entry has seen.
-    seen: watch::Receiver<Option<Unelected>>,
     ended: watch::Sender<Option<Unelected>>,
     stop: CancellationToken,
 }
@@ -34,7 +32,7 @@ pub(super) struct Inner {
 // === impl Term ===
 
 impl Term {
-    pub(super) fn begin(shared: Arc<Shared>, lease: Lease, entry: Entry, own: &OwnWatch) -> Term {
+    pub(super) fn begin(shared: Arc<Shared>, lease: Lease, entry: Entry) -> Term {
         let token = entry.created;
         info!(election = %shared.config.key, name = %shared.config.name, token, "elected");
         shared.tell(ElectionEvent::Elected { token });
@@ -44,7 +42,6 @@ impl Term {
             token,
             entry: Mutex::new(entry),
             renewed: Mutex::new(lease),
-            seen: own.seen(),
             ended: watch::Sender::new(None),
             stop: CancellationToken::new(),
         }))
@@ -72,14 +69,12 @@ impl Term {
 
     /// Why it is over, without waiting for a task to say so.
     fn over(&self) -> Option<Unelected> {
-        let Inner {
-            shared, lease, seen, ..
-        } = &*self.0;
+        let Inner { shared, lease, .. } = &*self.0;
         if shared.closed.is_cancelled() {
             return Some(Unelected::Closed);
         }
-        let lost = || shared.session.lost(lease.epoch).now_or_never();
-        seen.borrow().or_else(|| lost().map(Unelected::Session))
+        let lost = shared.session.lost(lease.epoch).now_or_never();
+        lost.map(Unelected::Session)
     }
 
     /// Until when the store surely keeps the lease, as far as is known now; it grows with each renewal. Validity ends
@@ -189,8 +184,10 @@ impl Term {
             () = shared.closed.cancelled() => Unelected::Closed,
             reason = shared.session.lost(self.0.lease.epoch) => Unelected::Session(reason),
             reason = own.gone() => {
-                // Perhaps with its lease: then the session is to know.
-                shared.session.check();
+                if self.0.ended.borrow().is_none() {
+                    // Perhaps with its lease: then the session is to know.
+                    shared.session.check();
+                }
                 reason
             }
             () = tell_stop => return,
