@@ -42,6 +42,8 @@ enum Row<'a> {
         service: &'a str,
         id: &'a str,
         address: &'a str,
+        /// Another number is another registration: it was put back.
+        created: Option<u64>,
     },
     Taken {
         service: &'a str,
@@ -76,7 +78,7 @@ impl Register {
         let coordinator = app.connect()?;
         let session = Session::open(coordinator.clone(), app.config.session_config())?;
         let owner = self.owner.clone().unwrap_or_else(default_name);
-        let registry = Registry::open(session.clone(), RegistryConfig::new(owner))?;
+        let registry = Registry::open(session.clone(), RegistryConfig::new(&owner))?;
         let mut registration = Registration::new(&self.service, &self.id, &self.address);
         registration.metadata.extend(self.meta.iter().cloned());
         registry.register(registration)?;
@@ -84,7 +86,7 @@ impl Register {
             biased;
             () = shutdown.requested() => Ok(()),
             () = app.out.closed() => Err(Exit::pipe()),
-            result = self.follow(&app, &session, &registry) => result,
+            result = self.follow(&app, &session, &registry, &owner) => result,
         };
         let gone = registry.close().await;
         session.close().await.ok();
@@ -106,8 +108,8 @@ impl Register {
             .await
     }
 
-    /// Tells each change of how the registration stands.
-    async fn follow(&self, app: &App, session: &Session, registry: &Registry) -> Result<(), Exit> {
+    /// Tells each change of how the registration stands; that it was put back is one.
+    async fn follow(&self, app: &App, session: &Session, registry: &Registry, owner: &str) -> Result<(), Exit> {
         let coordinator = session.coordinator();
         waiting::for_the_store(coordinator, &app.config.store).await?;
         let mut view = Directory::new(coordinator.clone()).view(&self.service)?;
@@ -116,11 +118,15 @@ impl Register {
         loop {
             registry.settled().await.map_err(|_| self.ended())?;
             let status = registry.status(&self.service, &self.id);
-            if status != told {
-                if let Some(status) = &status {
-                    self.tell(app, status).await?;
-                }
-                told = status;
+            let seen = view.now().and_then(|instances| instances.get(&self.id).cloned());
+            // Registered is what readers see, too.
+            let created = seen.filter(|seen| seen.owner == owner).map(|seen| seen.created);
+            if let Some(status) = status
+                && (status != Status::Registered || created.is_some())
+                && told != Some((status.clone(), created))
+            {
+                self.tell(app, &status, created).await?;
+                told = Some((status, created));
             }
             tokio::select! {
                 seen = view.changed() => drop(seen.ok_or_else(|| self.ended())?),
@@ -134,13 +140,14 @@ impl Register {
         Exit::unavailable(format!("{what}: no lease could be had within session.backoff.limit"))
     }
 
-    async fn tell(&self, app: &App, status: &Status) -> Result<(), Exit> {
+    async fn tell(&self, app: &App, status: &Status, created: Option<u64>) -> Result<(), Exit> {
         let (service, id) = (&*self.service, &*self.id);
         let row = match status {
             Status::Registered => Row::Registered {
                 service,
                 id,
                 address: &self.address,
+                created,
             },
             Status::Taken { owner, address } => Row::Taken {
                 service,

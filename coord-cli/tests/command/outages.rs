@@ -1,7 +1,14 @@
 //! A store that is down at the start, and one that goes away.
 
 use crate::store::Store;
-use crate::support::{Running, coord};
+use crate::support::{Done, Running, command, finish};
+
+/// For those that are run to their end while nobody answers.
+async fn coord(store: &str, args: &[&str]) -> Done {
+    let mut command = command(&[&["--store", store], args].concat());
+    command.env("COORD_CALL_DEADLINE", "1s");
+    finish(command).await
+}
 
 async fn play(store: Store) {
     let url = &store.url();

@@ -26,7 +26,7 @@ async fn play(store: Store) {
     );
 
     // The name is another's: it waits until that goes.
-    let mut rival = register("1", "host-2", "10.0.0.2:80");
+    let rival = register("1", "host-2", "10.0.0.2:80");
     let taken = rival.event(0, "taken").await;
     assert_eq!(
         (&taken["owner"], &taken["address"]),

@@ -20,8 +20,10 @@ pub(crate) fn command(args: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
-    // As the harness starts its ZooKeeper servers.
-    command.env("COORD_ZOOKEEPER_TICK", "200ms");
+    // As the harness starts its ZooKeeper servers; and what heals by itself need not take its time here.
+    command
+        .env("COORD_ZOOKEEPER_TICK", "200ms")
+        .env("COORD_SESSION_BACKOFF_MAX", "1s");
     command.args(args).stdin(Stdio::null()).kill_on_drop(true);
     command
 }

@@ -36,8 +36,8 @@ impl Check {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Exit> {
         let app = App::new(global, App::flag("--ttl", "session.ttl", self.ttl.as_ref()))?;
         let coordinator = app.connect()?;
-        let endpoints = join_all(hosts(&app.config).into_iter().map(ask)).await;
-        let measured = measure(&app.config, &coordinator).await;
+        let endpoints = join_all(hosts(&app.config).into_iter().map(ask));
+        let (endpoints, measured) = tokio::join!(endpoints, measure(&app.config, &coordinator));
         coordinator.close().await.ok();
         let mut report = Report::new(&app.config, coordinator.capabilities(), endpoints);
         let failure = match measured {
