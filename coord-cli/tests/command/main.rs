@@ -2,6 +2,7 @@
 
 mod by_hand;
 mod elections;
+mod helps;
 mod measures;
 mod nonsense;
 mod outages;

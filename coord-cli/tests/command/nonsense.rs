@@ -113,27 +113,6 @@ async fn nonsense_arguments_are_usage_errors() {
 }
 
 #[tokio::test]
-async fn the_example_of_each_help_is_understood() {
-    let help = finish(command(&["help"])).await.ok();
-    let commands: Vec<&str> = help
-        .stdout
-        .lines()
-        .skip_while(|line| !line.starts_with("Commands:"))
-        .skip(1)
-        .take_while(|line| !line.is_empty())
-        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
-        .filter(|name| !matches!(*name, "" | "help"))
-        .collect();
-    assert!(commands.len() >= 14, "{commands:?}");
-    for name in commands {
-        let help = finish(command(&[name, "--help"])).await.ok();
-        let nested = help.stdout.contains("\nCommands:");
-        let example = help.stdout.lines().any(|line| line.trim_start().starts_with("coord "));
-        assert!(example || nested, "no example in {}", help.stdout);
-    }
-}
-
-#[tokio::test]
 async fn completions_are_printed_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let done = finish(command(&["completions", shell])).await.ok();

@@ -37,6 +37,15 @@ async fn play(store: Store) {
     leaving.says("waiting for the store").await;
     leaving.terminate().await;
 
+    // Who does not want to wait for ever says so.
+    let mut impatient = command(&["--store", url, "elect", "boss"]);
+    impatient
+        .env("COORD_SESSION_BACKOFF_LIMIT", "1s")
+        .env("COORD_CALL_DEADLINE", "1s");
+    let impatient = finish(impatient).await;
+    assert_eq!(impatient.code, Some(69), "{impatient:?}");
+    assert!(impatient.stderr.contains("session.backoff.limit"), "{impatient:?}");
+
     store.node().restart();
     let [elect, observe, register, services, watch] = &waiting;
     elect.event(0, "elected").await;

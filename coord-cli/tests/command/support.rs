@@ -121,6 +121,15 @@ impl Running {
         self.row(skip, event, |row| row["event"] == event).await
     }
 
+    /// Waits until it has written anything.
+    pub(crate) async fn first_line(&self) {
+        eventually(LONG, "a line", async || {
+            let lines = self.stdout.all.lock().unwrap().len();
+            if lines > 0 { Ok(()) } else { Err(self.stderr()) }
+        })
+        .await;
+    }
+
     /// Waits for words on standard error.
     pub(crate) async fn says(&self, words: &str) {
         eventually(LONG, words, async || {

@@ -87,7 +87,6 @@ impl Place<'_> {
         let value = vec![b'x'; ops.bytes];
         let value = || value.clone();
         store.create_persistent(self.top, "").await?;
-        let lease = store.grant(self.app.config.session.ttl).await?.lease;
         self.measure("create", async |key: Key| {
             store.create_persistent(&key, value()).await.map(drop)
         })
@@ -102,12 +101,12 @@ impl Place<'_> {
         .await?;
         self.measure("delete", async |key: Key| store.delete(&key, Expect::Any).await)
             .await?;
-        self.renewals(lease).await?;
-        Ok(store.revoke(lease).await?)
+        self.renewals().await
     }
 
     /// Renewals of one lease follow each other; several at a time make no sense.
-    async fn renewals(&self, lease: coordkit::LeaseId) -> Result<(), Exit> {
+    async fn renewals(&self) -> Result<(), Exit> {
+        let lease = self.store.grant(self.app.config.session.ttl).await?.lease;
         let mut samples = Samples::default();
         let env = self.store.env();
         let started = env.now();
@@ -116,7 +115,9 @@ impl Place<'_> {
             self.store.renew(lease).await?;
             samples.add(env.now() - from);
         }
-        self.tell("renew", samples, env.now() - started).await
+        let took = env.now() - started;
+        self.store.revoke(lease).await?;
+        self.tell("renew", samples, took).await
     }
 
     async fn measure(&self, op: &'static str, call: impl AsyncFn(Key) -> Result<()>) -> Result<(), Exit> {

@@ -27,6 +27,8 @@ pub(crate) struct Check {
 
 /// How long one endpoint may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// Less than two of ZooKeeper's usual ticks; shorter, and the driver would not wait for the answer of a busy server.
+const LITTLE: Duration = Duration::from_secs(1);
 /// Of so many round trips the median is told.
 const ROUND_TRIPS: usize = 15;
 
@@ -62,7 +64,7 @@ impl Check {
 /// What the store itself had to say.
 struct Measured {
     granted: Grant,
-    /// What it grants when asked for as little as possible.
+    /// What it grants when asked for [`LITTLE`], if that is more.
     shortest: Option<Duration>,
     round_trip: Duration,
 }
@@ -84,9 +86,9 @@ async fn measure(config: &Config, coordinator: &Arc<dyn Coordinator>) -> Result<
     let shortest = match config.store.scheme {
         // ZooKeeper grants two ticks at least, which tells its tick.
         Scheme::Zk | Scheme::Zks => {
-            let least = coordinator.grant(Duration::from_millis(1)).await?;
+            let least = coordinator.grant(LITTLE).await?;
             coordinator.revoke(least.lease).await?;
-            Some(least.ttl)
+            Some(least.ttl).filter(|granted| *granted > LITTLE)
         }
         _ => None,
     };
