@@ -18,7 +18,7 @@ use crate::waiting;
 
 /// Check that a store keeps every promise of the contract
 ///
-/// Each promise is checked below a key of its own, /conformance-<random>, which is removed afterwards; nothing else in
+/// Each promise is checked below a key of its own, /conformance-…, which is removed afterwards; nothing else in
 /// the store is touched. Exit code 0 only if every promise is kept.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  coord conformance --store etcd://localhost:2379")]
