@@ -49,7 +49,10 @@ pub(crate) fn overlaps(beats: &[Beat]) -> Vec<String> {
         let last = of(pair[0]).map(|beat| beat.at).fold(f64::MIN, f64::max);
         let first = of(pair[1]).map(|beat| beat.at).fold(f64::MAX, f64::min);
         if last > first {
-            wrong.push(format!("token {} lived at {last}, and {} began at {first}", pair[0], pair[1]));
+            wrong.push(format!(
+                "token {} lived at {last}, and {} began at {first}",
+                pair[0], pair[1]
+            ));
         }
     }
     wrong

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use tokio::io::AsyncWriteExt;
 
 use crate::scenes;
-use crate::stage::{LONG, SHORT_TTL, Stage, code, words};
+use crate::stage::{LONG, SHORT, Stage, code, words};
 
 scenes![
     the_next_leader_continues_at_the_next_step,
@@ -30,9 +30,8 @@ echo "step two by $COORD_NAME from $("$coord" checkpoint load)" >> "$LOG"
 
 async fn the_next_leader_continues_at_the_next_step(stage: Arc<Stage>) {
     let job = stage.job("steps");
-    let options = ["--ttl", SHORT_TTL];
     let start = |name: &str| {
-        let mut command = job.command(name, &options, &["sh", "-c", STEPS]);
+        let mut command = job.command(name, &SHORT, &["sh", "-c", STEPS]);
         // The job knows nothing but what `coord run` tells it.
         command.env("COORD", env!("CARGO_BIN_EXE_coord"));
         command.spawn().expect("it starts")
@@ -48,15 +47,14 @@ async fn the_next_leader_continues_at_the_next_step(stage: Arc<Stage>) {
     assert_eq!(second.wait().await.unwrap().code(), Some(0));
     assert_eq!(
         job.lines("step"),
-        [
-            "one by a",
-            "two by a from state of one",
-            "two by b from state of one"
-        ]
+        ["one by a", "two by a from state of one", "two by b from state of one"]
     );
     let (out, _) = words(&stage.output(&["checkpoint", "load", &job.name, "--json"]).await);
     let row: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert!(row["step"].is_null() && row["token"].as_u64() > Some(0), "clear keeps the token: {out}");
+    assert!(
+        row["step"].is_null() && row["token"].as_u64() > Some(0),
+        "clear keeps the token: {out}"
+    );
 }
 
 async fn save(stage: &Stage, args: &[&str], state: &[u8]) -> i32 {
@@ -74,14 +72,42 @@ async fn a_checkpoint_is_kept_byte_for_byte_and_fenced(stage: Arc<Stage>) {
     let state = b"\0\xff\n\x1b[31m\n\n".as_slice();
     let saving = |token| ["checkpoint", "save", &job.name, "--step", "b", "--token", token];
     assert_eq!(save(&stage, &saving(&older), state).await, 0);
-    let loaded = stage.output(&["checkpoint", "load", &job.name, "--token", &newer]).await;
+    let loaded = stage
+        .output(&["checkpoint", "load", &job.name, "--token", &newer])
+        .await;
     assert_eq!((code(&loaded), loaded.stdout.as_slice()), (0, state));
-    assert_eq!(save(&stage, &saving(&older), b"late").await, 77, "the newer one has claimed");
-    assert_eq!(code(&stage.output(&["checkpoint", "load", &job.name, "--token", &older]).await), 77);
+    assert_eq!(
+        save(&stage, &saving(&older), b"late").await,
+        77,
+        "the newer one has claimed"
+    );
+    assert_eq!(
+        code(
+            &stage
+                .output(&["checkpoint", "load", &job.name, "--token", &older])
+                .await
+        ),
+        77
+    );
     let loaded = stage.output(&["checkpoint", "load", &job.name]).await;
-    assert_eq!((code(&loaded), loaded.stdout.as_slice()), (0, state), "reading is for all");
-    assert_eq!(code(&stage.output(&["checkpoint", "clear", &job.name, "--token", &newer]).await), 0);
-    assert_eq!(save(&stage, &saving(&older), b"late").await, 77, "clear keeps the token");
+    assert_eq!(
+        (code(&loaded), loaded.stdout.as_slice()),
+        (0, state),
+        "reading is for all"
+    );
+    assert_eq!(
+        code(
+            &stage
+                .output(&["checkpoint", "clear", &job.name, "--token", &newer])
+                .await
+        ),
+        0
+    );
+    assert_eq!(
+        save(&stage, &saving(&older), b"late").await,
+        77,
+        "clear keeps the token"
+    );
     let loaded = stage.output(&["checkpoint", "load", &job.name]).await;
     assert_eq!((code(&loaded), loaded.stdout.as_slice()), (0, b"".as_slice()));
     let too_much = vec![b'x'; 600 * 1024];
@@ -110,5 +136,12 @@ async fn nonsense_tokens_are_refused(stage: Arc<Stage>) {
     }
     // Nobody was locked out by it.
     let token = stage.token().await.to_string();
-    assert_eq!(code(&stage.output(&["checkpoint", "load", &job.name, "--token", &token]).await), 0);
+    assert_eq!(
+        code(
+            &stage
+                .output(&["checkpoint", "load", &job.name, "--token", &token])
+                .await
+        ),
+        0
+    );
 }

@@ -19,14 +19,23 @@ scenes![
 
 async fn the_commands_own_code_is_ours(stage: Arc<Stage>) {
     let job = stage.job("codes");
-    for (script, expected) in [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("kill -TERM $$", 143)] {
+    for (script, expected) in [
+        ("exit 0", 0),
+        ("exit 7", 7),
+        ("kill -9 $$", 137),
+        ("kill -TERM $$", 143),
+    ] {
         let output = finish(job.command("a", &[], &["sh", "-c", script])).await;
         assert_eq!(code(&output), expected, "{script}: {:?}", words(&output));
     }
     for (command, expected) in [("/no/such/program", 127), ("/etc/passwd", 126)] {
         let output = finish(job.command("a", &[], &[command])).await;
         let (_, err) = words(&output);
-        assert!(code(&output) == expected && err.contains(command), "{} {err}", code(&output));
+        assert!(
+            code(&output) == expected && err.contains(command),
+            "{} {err}",
+            code(&output)
+        );
     }
 }
 
@@ -44,7 +53,11 @@ async fn usage_and_configuration_are_2(stage: Arc<Stage>) {
     for (args, hint) in cases {
         let output = stage.output(args).await;
         let (_, err) = words(&output);
-        assert!(code(&output) == 2 && err.contains(hint), "{args:?}: {} {err}", code(&output));
+        assert!(
+            code(&output) == 2 && err.contains(hint),
+            "{args:?}: {} {err}",
+            code(&output)
+        );
     }
 }
 
@@ -62,7 +75,11 @@ async fn not_our_turn_is_75(stage: Arc<Stage>) {
     job.runs(0).await;
     let output = finish(job.command("b", &["--wait", "500ms"], &["true"])).await;
     let (_, err) = words(&output);
-    assert!(code(&output) == 75 && err.contains("coord status"), "{} {err}", code(&output));
+    assert!(
+        code(&output) == 75 && err.contains("coord status"),
+        "{} {err}",
+        code(&output)
+    );
     job.in_line(1).await;
     holder.signal(Signal::KILL);
 }
@@ -88,11 +105,27 @@ async fn refused_by_a_newer_token_is_77(stage: Arc<Stage>) {
     .await;
     let newer = stage.token().await;
     assert!(newer > token);
-    let claim = ["checkpoint", "load", &job.name, "--run-id", "today", "--token", &newer.to_string()];
+    let claim = [
+        "checkpoint",
+        "load",
+        &job.name,
+        "--run-id",
+        "today",
+        "--token",
+        &newer.to_string(),
+    ];
     assert_eq!(code(&stage.output(&claim).await), 0);
     std::fs::write(&job.log, "go\n").unwrap();
     assert_eq!(copy.code().await, Some(77));
-    let older = ["checkpoint", "clear", &job.name, "--run-id", "today", "--token", &token.to_string()];
+    let older = [
+        "checkpoint",
+        "clear",
+        &job.name,
+        "--run-id",
+        "today",
+        "--token",
+        &token.to_string(),
+    ];
     let output = stage.output(&older).await;
     let (_, err) = words(&output);
     assert!(code(&output) == 77 && err.contains(&newer.to_string()), "{err}");

@@ -7,15 +7,19 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::beats::{assert_all_gone, assert_one_at_a_time, now};
 use crate::scenes;
-use crate::stage::{LONG, SHORT_TTL, Server, Stage, whose};
+use crate::stage::{LONG, SHORT, Server, Stage, whose};
 
 scenes![
     the_whole_tree_is_gone_within_the_ttl_when_the_store_is_a_black_hole,
     a_copy_that_is_stopped_past_the_ttl_runs_nothing,
     a_killed_guardian_takes_the_job_along,
     a_stopped_guardian_does_not_keep_the_job_alive,
-    a_revoked_lease_kills_at_once,
 ];
+
+/// ZooKeeper has no command that ends another's session.
+pub(crate) const OF_ETCD: &[crate::stage::Scene] = &[("a_revoked_lease_kills_at_once", |stage| {
+    Box::pin(a_revoked_lease_kills_at_once(stage))
+})];
 
 /// Nothing of it listens to SIGTERM, and one process has left group and session.
 const STUBBORN: &str = r#"trap "" TERM
@@ -25,10 +29,9 @@ const TTL: f64 = 3.0;
 
 async fn the_whole_tree_is_gone_within_the_ttl_when_the_store_is_a_black_hole(stage: Arc<Stage>) {
     let (job, way) = (stage.job("hole"), stage.way().await);
-    let options = ["--ttl", SHORT_TTL];
-    let cut_off = job.copy_via(Some(&way), "a", &options, STUBBORN);
+    let cut_off = job.copy_via(Some(&way), "a", &SHORT, STUBBORN);
     let first = job.runs(0).await;
-    let other = job.copy("b", &options, STUBBORN);
+    let other = job.copy("b", &SHORT, STUBBORN);
     job.in_line(2).await;
     way.black_hole();
     let from = now();
@@ -41,7 +44,11 @@ async fn the_whole_tree_is_gone_within_the_ttl_when_the_store_is_a_black_hole(st
     // The last renewal cannot have been sent after that moment.
     assert!(last < from + TTL, "it lived {} s without a renewal", last - from);
     assert_all_gone(&old);
-    eprintln!("black hole: job gone after {:.2} s, next one after {:.2} s", last - from, second.at - from);
+    eprintln!(
+        "black hole: job gone after {:.2} s, next one after {:.2} s",
+        last - from,
+        second.at - from
+    );
     // When the store is back, it waits for its turn again.
     way.pass();
     job.in_line(2).await;
@@ -51,15 +58,18 @@ async fn the_whole_tree_is_gone_within_the_ttl_when_the_store_is_a_black_hole(st
 
 async fn a_copy_that_is_stopped_past_the_ttl_runs_nothing(stage: Arc<Stage>) {
     let job = stage.job("stopped");
-    let options = ["--ttl", SHORT_TTL];
-    let mut copies = vec![job.copy("a", &options, STUBBORN)];
+    let mut copies = vec![job.copy("a", &SHORT, STUBBORN)];
     let first = job.runs(0).await;
-    copies.push(job.copy("b", &options, STUBBORN));
+    copies.push(job.copy("b", &SHORT, STUBBORN));
     job.in_line(2).await;
     copies[0].signal(Signal::STOP);
     let second = job.runs(first.token).await;
     assert_eq!(second.name, "b");
-    let old: Vec<_> = job.beats().into_iter().filter(|beat| beat.token == first.token).collect();
+    let old: Vec<_> = job
+        .beats()
+        .into_iter()
+        .filter(|beat| beat.token == first.token)
+        .collect();
     // It stands still, and its job is gone nevertheless.
     assert_all_gone(&old);
     assert_one_at_a_time(&job.beats());
@@ -101,8 +111,7 @@ async fn a_killed_guardian_takes_the_job_along(stage: Arc<Stage>) {
 
 async fn a_stopped_guardian_does_not_keep_the_job_alive(stage: Arc<Stage>) {
     let (job, way) = (stage.job("frozen"), stage.way().await);
-    let options = ["--ttl", SHORT_TTL];
-    let copy = job.copy_via(Some(&way), "a", &options, r#"trap "" TERM; exec sh -c "$BEAT" beat main"#);
+    let copy = job.copy_via(Some(&way), "a", &SHORT, r#"trap "" TERM; exec sh -c "$BEAT" beat main"#);
     let first = job.runs(0).await;
     let guardian = guardian(copy.pid()).await;
     kill_process(guardian, Signal::STOP).unwrap();
@@ -117,11 +126,10 @@ async fn a_stopped_guardian_does_not_keep_the_job_alive(stage: Arc<Stage>) {
 
 async fn a_revoked_lease_kills_at_once(stage: Arc<Stage>) {
     let Server::Etcd(etcd) = &stage.server else {
-        // ZooKeeper has no way for a third party to end a session in order; its entry gone is `evict`'s scene.
-        return;
+        panic!("a scene of etcd's");
     };
     let job = stage.job("revoked");
-    let copy = job.copy("a", &["--no-recontend"], STUBBORN);
+    let mut copy = job.copy("a", &["--no-recontend"], STUBBORN);
     let first = job.runs(0).await;
     let client = stage.client();
     let candidates = coordkit::Key::new(format!("/jobs/{}/candidates", job.name)).unwrap();
@@ -130,7 +138,6 @@ async fn a_revoked_lease_kills_at_once(stage: Arc<Stage>) {
     let lease = entry.lease.expect("it has one").to_string();
     let from = now();
     etcd.etcdctl(&["lease", "revoke", &lease]).await;
-    let mut copy = copy;
     assert_eq!(copy.code().await, Some(76));
     let last = job.beats().iter().map(|beat| beat.at).fold(0.0, f64::max);
     // The default grace would be 3.3 s.

@@ -26,7 +26,7 @@ async fn zookeeper_turns() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn etcd_faults() {
-    play(Kind::Etcd, faults::SCENES).await;
+    play(Kind::Etcd, &[faults::SCENES, faults::OF_ETCD].concat()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -46,18 +46,16 @@ async fn zookeeper_exit_codes() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn etcd_once_and_checkpoints() {
-    play(Kind::Etcd, once::SCENES).await;
-    play(Kind::Etcd, checkpoints::SCENES).await;
+    play(Kind::Etcd, &[once::SCENES, checkpoints::SCENES].concat()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn zookeeper_once_and_checkpoints() {
-    play(Kind::ZooKeeper, once::SCENES).await;
-    play(Kind::ZooKeeper, checkpoints::SCENES).await;
+    play(Kind::ZooKeeper, &[once::SCENES, checkpoints::SCENES].concat()).await;
 }
 
 /// What the job's processes see of signals and the terminal is the same on every store.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn process_group() {
-    play(Kind::Etcd, group::SCENES).await;
+    play(Kind::ZooKeeper, group::SCENES).await;
 }

@@ -6,7 +6,7 @@ use coord_harness::eventually;
 use rustix::process::Signal;
 
 use crate::scenes;
-use crate::stage::{LONG, SHORT_TTL, Stage, code, finish};
+use crate::stage::{LONG, SHORT, Stage, code, finish};
 
 scenes![twenty_copies_run_it_once, a_run_that_did_not_end_well_is_run_again];
 
@@ -14,7 +14,9 @@ async fn twenty_copies_run_it_once(stage: Arc<Stage>) {
     let job = stage.job("once");
     let options = ["--once", "--run-id", "2026-11-18"];
     let script = r#"echo "ran $COORD_RUN_ID" >> "$LOG"; sleep 0.5"#;
-    let mut copies: Vec<_> = (0..20).map(|who| job.copy(&format!("c{who}"), &options, script)).collect();
+    let mut copies: Vec<_> = (0..20)
+        .map(|who| job.copy(&format!("c{who}"), &options, script))
+        .collect();
     for copy in &mut copies {
         assert_eq!(copy.code().await, Some(0), "{}", copy.name);
     }
@@ -28,7 +30,7 @@ async fn twenty_copies_run_it_once(stage: Arc<Stage>) {
 
 async fn a_run_that_did_not_end_well_is_run_again(stage: Arc<Stage>) {
     let job = stage.job("again");
-    let options = ["--once", "--ttl", SHORT_TTL];
+    let options = [&["--once"], &SHORT[..]].concat();
     let failing = finish(job.command("a", &options, &["sh", "-c", "exit 3"])).await;
     assert_eq!(code(&failing), 3);
     // The copy that runs it crashes; the next one does it.

@@ -18,8 +18,8 @@ use crate::beats::{Beat, parse};
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 /// The servers' tick: sessions of one to ten seconds.
 const TICK: Duration = Duration::from_millis(500);
-/// For scenes that wait for the end of a lease.
-pub(crate) const SHORT_TTL: &str = "3s";
+/// For scenes that wait for the end of a lease: a short one, of which stopping takes little.
+pub(crate) const SHORT: [&str; 4] = ["--ttl", "3s", "--grace", "300ms"];
 
 /// A job that writes down that it lives until it gets SIGTERM: `sh -c "$BEAT" beat TAG`.
 const BEAT: &str = r#"while :; do read up rest < /proc/uptime
@@ -245,7 +245,12 @@ impl Job {
         let candidates = Key::new(format!("/jobs/{}/candidates", self.name)).unwrap();
         eventually(LONG, "candidates in line", || {
             let (client, candidates) = (client.clone(), candidates.clone());
-            async move { client.children(&candidates).await.is_ok_and(|found| found.len() == count) }
+            async move {
+                client
+                    .children(&candidates)
+                    .await
+                    .is_ok_and(|found| found.len() == count)
+            }
         })
         .await;
         client.close().await.unwrap();
@@ -260,7 +265,10 @@ impl Copy {
     }
 
     pub(crate) fn pid(&self) -> Pid {
-        let pid = self.process.id().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+        let pid = self
+            .process
+            .id()
+            .and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
         pid.expect("it runs")
     }
 
@@ -273,5 +281,8 @@ impl Copy {
 
 /// The copy that wrote this.
 pub(crate) fn whose<'a>(copies: &'a mut [Copy], beat: &Beat) -> &'a mut Copy {
-    copies.iter_mut().find(|copy| copy.name == beat.name).expect("one of ours")
+    copies
+        .iter_mut()
+        .find(|copy| copy.name == beat.name)
+        .expect("one of ours")
 }

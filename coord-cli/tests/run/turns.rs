@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::beats::{assert_all_gone, assert_one_at_a_time};
 use crate::scenes;
-use crate::stage::{LONG, SHORT_TTL, Stage, code, whose, words};
+use crate::stage::{LONG, SHORT, Stage, code, whose, words};
 
 scenes![
     the_next_one_runs_when_the_leader_is_killed,
@@ -23,9 +23,7 @@ const TREE: &str = r#"setsid sh -c "$BEAT" beat far & sh -c "$BEAT" beat near & 
 
 async fn the_next_one_runs_when_the_leader_is_killed(stage: Arc<Stage>) {
     let job = stage.job("killed");
-    let mut copies: Vec<_> = ["a", "b", "c"]
-        .map(|name| job.copy(name, &["--ttl", SHORT_TTL], TREE))
-        .into();
+    let mut copies: Vec<_> = ["a", "b", "c"].map(|name| job.copy(name, &SHORT, TREE)).into();
     let mut token = 0;
     for _ in 0..2 {
         let beat = job.runs(token).await;
@@ -60,7 +58,10 @@ async fn a_copy_that_was_evicted_goes_to_the_end_of_the_line(stage: Arc<Stage>) 
     let output = stage.output(&["evict", &job.name, "--json"]).await;
     let (out, err) = words(&output);
     assert_eq!(code(&output), 0, "{err}");
-    assert!(out.contains(r#""evicted":"a""#) && out.contains(&first.token.to_string()), "{out}");
+    assert!(
+        out.contains(r#""evicted":"a""#) && out.contains(&first.token.to_string()),
+        "{out}"
+    );
     let second = job.runs(first.token).await;
     assert_eq!(second.name, "b");
     // No grace: what ignores SIGTERM is gone, too.
@@ -143,7 +144,10 @@ async fn status_tells_who_runs_it_and_who_waits(stage: Arc<Stage>) {
     assert_eq!(told["running"]["token"], beat.token);
     assert_eq!(told["waiting"].as_array().unwrap().len(), 1);
     let (out, _) = words(&stage.output(&["status", &job.name]).await);
-    assert!(out.contains("running") && out.contains("waiting") && out.contains("since 20"), "{out}");
+    assert!(
+        out.contains("running") && out.contains("waiting") && out.contains("since 20"),
+        "{out}"
+    );
     for copy in &copies {
         copy.signal(Signal::KILL);
     }
