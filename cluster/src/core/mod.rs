@@ -7,7 +7,7 @@ mod leader;
 mod monitor;
 mod view;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
@@ -44,8 +44,18 @@ pub enum Input {
         /// Whether to go on for ever, or to give up after everybody was asked once.
         persist: bool,
     },
+    /// Ask the contact points once each, in turn, to be let into this cluster and no other. Only for a node that is in
+    /// none.
+    Enter {
+        /// The cluster.
+        cluster: ClusterId,
+        /// Whom to ask.
+        contacts: Vec<Address>,
+    },
     /// Stop asking contact points.
     AbandonJoin,
+    /// Forget the cluster without a word and be a new incarnation in none. The others find out as they do of a crash.
+    Reset,
     /// Leave gracefully, or tell another node to. This node stops at the deadline in any case.
     Leave {
         /// Who is to leave; `None` for this node.
@@ -133,6 +143,8 @@ pub struct Core {
     moving_since: Option<Duration>,
     /// The cluster that this node came from, for stragglers who are still there.
     moved: Option<(ClusterId, Successor)>,
+    /// Other clusters that were heard of.
+    foreign: BTreeSet<ClusterId>,
     /// Addresses that were put down, and until when to look whether they are alive on the other side of a partition.
     estranged: BTreeMap<Address, Duration>,
     facts: Facts,
@@ -184,6 +196,7 @@ impl Core {
             departure: Departure::default(),
             moving_since: None,
             moved: None,
+            foreign: BTreeSet::new(),
             estranged: BTreeMap::new(),
             facts: Facts::default(),
             out: Vec::new(),
@@ -220,7 +233,9 @@ impl Core {
             Input::Receive(envelope) => self.receive(envelope, now),
             Input::Form { cluster } => self.form(cluster, now),
             Input::Join { contacts, persist } => self.join(contacts, persist, now),
+            Input::Enter { cluster, contacts } => self.enter_cluster(cluster, contacts, now),
             Input::AbandonJoin => self.abandon_join(),
+            Input::Reset => self.reset(),
             Input::Leave { node, within } => self.leave(node, within, now),
             Input::Down { node } => self.down(&[node], now),
             Input::SetMeta { key, value } => self.set_meta(key, value, now),

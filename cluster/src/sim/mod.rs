@@ -157,6 +157,11 @@ impl Sim {
         self.events.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    /// When something happens next, if anything does.
+    pub fn next_due(&self) -> Option<Duration> {
+        self.queue.next_due()
+    }
+
     /// The virtual time.
     pub fn now(&self) -> Duration {
         self.now
@@ -261,7 +266,14 @@ impl Sim {
         } else {
             old.incarnation.next()
         };
-        let core = self.new_core(NodeId::new(old.address, incarnation));
+        self.restart_as(node, incarnation);
+    }
+
+    /// Starts a node again at its address as this incarnation.
+    pub fn restart_as(&mut self, node: usize, incarnation: Incarnation) {
+        self.crash(node);
+        let address = self.address(node);
+        let core = self.new_core(NodeId::new(address, incarnation));
         self.slots[node].core = core;
         self.slots[node].alive = true;
     }

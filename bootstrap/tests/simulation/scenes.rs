@@ -1,0 +1,1 @@
+//! Single scenes in virtual time.
