@@ -26,6 +26,10 @@ pub trait Cluster: Send + Sync + 'static {
     /// Forgets the cluster and becomes a new incarnation in none.
     async fn reset(&self) -> Result<(), NodeGone>;
 
+    /// Gossips with whoever is at this address: if it is in the same cluster and the two do not know each other, because each
+    /// side of a split has removed the other, their views become one.
+    async fn meet(&self, contact: &Address) -> Result<(), NodeGone>;
+
     /// Puts a member down.
     async fn down(&self, node: NodeId) -> Result<(), NodeGone>;
 

@@ -7,7 +7,7 @@ use coord_cluster::{Address, ClusterView, NodeId, Phase};
 
 use crate::office::{Held, Seeking};
 use crate::run::Runner;
-use crate::seed::{Change, Seed, name, plan};
+use crate::seed::{Change, Seed, contacts, name, plan};
 use crate::{End, Event, Reason, Record, State};
 
 /// The part of the time for leaving that is kept for what comes after the cluster has been left.
@@ -45,6 +45,11 @@ impl Runner {
         let changes = plan(view, self.config.max_seeds, &self.keys.seeds, &actual);
         let mut advertised = advertised(&actual);
         for change in &changes {
+            let now = self.cluster.view();
+            if (&now.self_node, now.cluster) != (&view.self_node, view.cluster) {
+                // Expelled a moment ago: the seeds are no longer this node's business.
+                return Err(Reason::LeaderElsewhere);
+            }
             let store = self.store(held)?;
             let written = match change {
                 Change::Add(key, seed) => store.create_persistent(key, seed.value()).await.map(drop),
@@ -80,6 +85,24 @@ impl Runner {
             self.shared.tell(Event::Seeds { advertised });
         }
         Ok(())
+    }
+
+    /// Somebody else holds the leader's entry, and it should be this node's turn: perhaps its part of the cluster and this one
+    /// have removed each other and would never meet again.
+    pub(crate) async fn meet_strangers(&mut self, record: Record, view: &ClusterView, holder: Option<Address>) {
+        let me = &view.self_node.address;
+        let seeds = self.coordinator.children(&self.keys.seeds).await.unwrap_or_default();
+        let mut strangers = contacts(&seeds, record.cluster, me);
+        strangers.extend(holder.filter(|holder| holder != me));
+        let knows = |address: &Address| {
+            let mut members = view.members.iter();
+            members.any(|member| member.node.address == *address && member.reachable)
+        };
+        strangers.retain(|address| !knows(address));
+        for stranger in strangers {
+            // A node that has stopped is found out at the next look.
+            let _ = self.cluster.meet(&stranger).await;
+        }
     }
 
     fn store(&self, held: &Held) -> Result<std::sync::Arc<dyn coord_api::Coordinator>, Reason> {

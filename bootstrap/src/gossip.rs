@@ -49,6 +49,10 @@ impl Cluster for ClusterNode {
         reset.await.map_err(|_| NodeGone).map(drop)
     }
 
+    async fn meet(&self, contact: &Address) -> Result<(), NodeGone> {
+        Ok(ClusterNode::meet(self, contact.clone()).await?)
+    }
+
     async fn down(&self, node: NodeId) -> Result<(), NodeGone> {
         Ok(ClusterNode::down(self, node).await?)
     }

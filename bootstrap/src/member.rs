@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use coord_api::{Instant, Target, Unelected};
-use coord_cluster::{ClusterView, MemberState, NodeId, Phase};
+use coord_api::{Instant, Target};
+use coord_cluster::{ClusterView, MemberState, MemberView, NodeId, Phase};
 use futures::StreamExt;
 
 use crate::follow::Follow;
@@ -53,9 +53,12 @@ struct Member {
     not_before: Option<Instant>,
 }
 
-/// The first reachable member that is up, in the order of addresses: it keeps the seeds.
-pub(crate) fn manager(view: &ClusterView) -> Option<&NodeId> {
-    view.up().next().map(|member| &member.node)
+/// The first reachable member that is up, in the order of addresses: it keeps the seeds. When all who were up are gone, the
+/// first of those that wait to be.
+fn manager(view: &ClusterView) -> Option<&NodeId> {
+    let waits = |member: &&MemberView| member.reachable && member.state == MemberState::Joining;
+    let first = view.up().next().or_else(|| view.members.iter().find(waits));
+    first.map(|member| &member.node)
 }
 
 impl Runner {
@@ -154,7 +157,7 @@ impl Runner {
                 member.not_before = Some(self.later());
             }
             Wake::Office(Step::Lost(why)) => {
-                self.vacate(member, &why.to_string(), false);
+                self.vacate(member, &why, false);
             }
         }
     }
@@ -195,8 +198,9 @@ impl Runner {
                     }
                 }
             }
-            Office::Held(held) if !held.leadership.is_valid() => {
-                self.vacate(member, "the lease ended", false);
+            // Told to stop is told for good: a renewal that comes later does not undo it, so it begins anew.
+            Office::Held(held) if !held.is_valid() => {
+                self.vacate(member, "no renewal in time", false);
                 member.not_before = Some(self.later());
             }
             Office::Seeking(_) | Office::Held(_) if !mine => {
@@ -220,6 +224,13 @@ impl Runner {
         member.not_before = member.not_before.filter(|at| now < *at);
         let other = other_record(member).is_some() || is_unreadable(member);
         let missing = member.recorded.latest().is_some_and(|entries| entries.is_empty());
+        if let Office::Seeking(seeking) = &mut member.office
+            && seeking.meet_at().is_some_and(|at| now >= at)
+        {
+            seeking.met(now);
+            let holder = seeking.holder();
+            self.meet_strangers(member.record, view, holder).await;
+        }
         let Office::Held(held) = &mut member.office else {
             member.seeds = None;
             return None;
@@ -305,9 +316,9 @@ impl Runner {
 
     /// When to look again although nothing has changed.
     fn due(&self, member: &Member) -> Option<Instant> {
-        let rival = match &member.office {
-            Office::Seeking(seeking) => seeking.rival_due(self.patience()),
-            _ => None,
+        let (rival, meet) = match &member.office {
+            Office::Seeking(seeking) => (seeking.rival_due(self.patience()), seeking.meet_at()),
+            _ => (None, None),
         };
         let down = match (&member.office, self.config.down_after) {
             (Office::Held(_), Some(stable)) => member.unreachable.due(stable),
@@ -315,7 +326,7 @@ impl Runner {
         };
         // What is overdue waits for something else to change.
         let now = self.env.now();
-        let due = [rival, down, member.not_before].into_iter().flatten();
+        let due = [rival, meet, down, member.not_before].into_iter().flatten();
         due.filter(|at| *at > now).min()
     }
 
@@ -346,7 +357,7 @@ enum Step {
     Seen,
     Elected(coord_api::Leadership),
     Failed(coord_api::Error),
-    Lost(Unelected),
+    Lost(String),
 }
 
 async fn progress(office: &mut Office, env: &coord_api::Env) -> Step {
@@ -357,7 +368,14 @@ async fn progress(office: &mut Office, env: &coord_api::Env) -> Step {
             Some(Ok(leadership)) => Step::Elected(leadership),
             Some(Err(error)) => Step::Failed(error),
         },
-        Office::Held(held) => Step::Lost(held.leadership.lost().await),
+        Office::Held(held) => {
+            let term = held.leadership.term();
+            tokio::select! {
+                biased;
+                why = term.lost() => Step::Lost(why.to_string()),
+                () = term.stopped() => Step::Lost("no renewal in time".into()),
+            }
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use coord_api::{
     Backoff, Coordinator, Election, ElectionConfig, Env, Instant, Key, Leadership, Observation, Observer, Recipe, Result,
     Session, SessionConfig, Strategy, Task,
 };
-use coord_cluster::NodeId;
+use coord_cluster::{Address, NodeId};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -29,6 +29,8 @@ pub(crate) struct Seeking {
     holder: Option<(u64, String, Instant)>,
     /// The holder that was called a rival.
     rival: Option<u64>,
+    /// When to look whether the holder's part of the cluster and the own one know each other.
+    meet_at: Option<Instant>,
 }
 
 /// Holding the leader's entry, as long as the leadership is valid.
@@ -99,6 +101,7 @@ impl Seeking {
             campaign: async move { election.campaign().await }.boxed(),
             holder: None,
             rival: None,
+            meet_at: None,
         })
     }
 
@@ -112,10 +115,11 @@ impl Seeking {
                     Observation::Leader(leader) if leader.name != self.desk.name => {
                         if self.holder.as_ref().is_none_or(|(token, ..)| *token != leader.token) {
                             self.holder = Some((leader.token, leader.name, env.now()));
+                            self.meet_at = Some(env.now() + self.desk.session.config().ttl);
                             return None;
                         }
                     }
-                    _ => self.holder = None,
+                    _ => (self.holder, self.meet_at) = (None, None),
                 },
             }
         }
@@ -143,6 +147,22 @@ impl Seeking {
     pub(crate) fn rival_due(&self, patience: Duration) -> Option<Instant> {
         let (token, _, since) = self.holder.as_ref()?;
         (self.rival != Some(*token)).then(|| *since + patience)
+    }
+
+    /// When to look whether the parts of the holder and of this node know each other.
+    pub(crate) fn meet_at(&self) -> Option<Instant> {
+        self.meet_at
+    }
+
+    /// Looked; again after a ttl.
+    pub(crate) fn met(&mut self, now: Instant) {
+        self.meet_at = self.meet_at.map(|_| now + self.desk.session.config().ttl);
+    }
+
+    /// The address of the holder, if it is a node.
+    pub(crate) fn holder(&self) -> Option<Address> {
+        let (_, name, _) = self.holder.as_ref()?;
+        name.rsplit_once('#')?.0.parse().ok()
     }
 
     /// Whether somebody else was seen to hold the entry.

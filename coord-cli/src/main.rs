@@ -5,7 +5,9 @@ mod cli;
 mod commands;
 mod escape;
 mod exit;
+mod http;
 mod output;
+mod prometheus;
 mod shutdown;
 mod waiting;
 

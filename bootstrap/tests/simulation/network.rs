@@ -225,6 +225,13 @@ impl Cluster for SimNode {
         Ok(())
     }
 
+    async fn meet(&self, contact: &Address) -> Result<(), NodeGone> {
+        self.input(Input::Meet {
+            address: contact.clone(),
+        });
+        Ok(())
+    }
+
     async fn down(&self, node: NodeId) -> Result<(), NodeGone> {
         self.input(Input::Down { node });
         Ok(())

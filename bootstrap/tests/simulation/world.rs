@@ -70,19 +70,19 @@ impl World {
     /// One more node, started.
     pub(crate) fn add(&mut self) -> usize {
         let number = self.net.add();
-        let node = self.begin(number, self.config.clone());
+        let node = self.begin_with(number, self.config.clone());
         self.nodes.push(node);
         number
     }
 
     pub(crate) fn add_with(&mut self, config: Config) -> usize {
         let number = self.net.add();
-        let node = self.begin(number, config);
+        let node = self.begin_with(number, config);
         self.nodes.push(node);
         number
     }
 
-    fn begin(&self, number: usize, config: Config) -> Node {
+    pub(crate) fn begin_with(&self, number: usize, config: Config) -> Node {
         let client = self.store.client();
         let (faults, env) = (client.faults(), client.env().clone());
         if let Some(odds) = self.odds {
@@ -153,7 +153,7 @@ impl World {
             self.crash(node);
         }
         self.net.restart(node);
-        self.nodes[node] = self.begin(node, self.config.clone());
+        self.nodes[node] = self.begin_with(node, self.config.clone());
     }
 
     /// Stops a node in its tracks for a while.

@@ -228,6 +228,14 @@ impl Core {
         self.be_reborn(&snapshot, Some(known), Some(from.address.clone()), now);
     }
 
+    pub(super) fn meet(&mut self, address: Address, now: Duration) {
+        let room = self.estranged.len() < MAX_ESTRANGED || self.estranged.contains_key(&address);
+        if self.phase == Phase::Member && address != self.me.address && room {
+            self.estranged.insert(address.clone(), now + ESTRANGED_FOR);
+            self.send_overview(address, true);
+        }
+    }
+
     /// Remembers the addresses that are put down, to notice when a partition between the two sides heals.
     pub(super) fn estrange_downed(&mut self, next: &Snapshot, now: Duration) {
         let Some(gossip) = &self.gossip else { return };

@@ -167,6 +167,19 @@ impl Core {
         let merged = gossip.snapshot.merged(theirs);
         let digest = merged.state().digest();
         let (as_ours, as_theirs) = (digest == gossip.state().digest(), digest == theirs.state().digest());
+        if self.phase == Phase::Departing {
+            if as_theirs {
+                return self.farewell_heard();
+            }
+            // They know something else, but not of the exit: it is told again together with that.
+            let my_index = merged.state().members().len();
+            self.gossip = Some(Gossip {
+                snapshot: merged,
+                seen: SeenSet::new(),
+                my_index,
+            });
+            return self.send_state(from.address, false);
+        }
         let mut union = if as_ours { gossip.seen.clone() } else { SeenSet::new() };
         if as_theirs {
             union.union(seen, merged.state().members().len());

@@ -54,6 +54,12 @@ pub enum Input {
     },
     /// Stop asking contact points.
     AbandonJoin,
+    /// Gossip with whoever is at this address: if it is in the same cluster, and the two do not know each other (each side
+    /// has removed the other, say), their views become one.
+    Meet {
+        /// Where.
+        address: Address,
+    },
     /// Forget the cluster without a word and be a new incarnation in none. The others find out as they do of a crash.
     Reset,
     /// Leave gracefully, or tell another node to. This node stops at the deadline in any case.
@@ -236,6 +242,7 @@ impl Core {
             Input::Enter { cluster, contacts } => self.enter_cluster(cluster, contacts, now),
             Input::AbandonJoin => self.abandon_join(),
             Input::Reset => self.reset(),
+            Input::Meet { address } => self.meet(address, now),
             Input::Leave { node, within } => self.leave(node, within, now),
             Input::Down { node } => self.down(&[node], now),
             Input::SetMeta { key, value } => self.set_meta(key, value, now),

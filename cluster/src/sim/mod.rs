@@ -257,9 +257,8 @@ impl Sim {
 
     /// Starts a crashed or stopped node again at its address, as a new incarnation in no cluster.
     pub fn restart(&mut self, node: usize) {
-        self.crash(node);
         let old = self.slots[node].core.self_node().clone();
-        let life = self.slots[node].life;
+        let life = self.slots[node].life + 1;
         // Now and then the clock has gone back over a restart, and the node does not know how often it lived.
         let incarnation = if life.is_multiple_of(3) {
             Incarnation(1)

@@ -251,6 +251,15 @@ impl ClusterNode {
         self.input(Input::Down { node }).await
     }
 
+    /// Gossips with whoever is at this address: if it is in the same cluster, and the two do not know each other, their views
+    /// become one.
+    ///
+    /// # Errors
+    /// When this node has stopped.
+    pub async fn meet(&self, address: Address) -> Result<(), NodeStopped> {
+        self.input(Input::Meet { address }).await
+    }
+
     /// Stores a value in the gossip state of the whole cluster, or removes it.
     ///
     /// # Errors

@@ -1,5 +1,9 @@
 mod elect;
+mod demo;
 mod get;
+mod leave;
+mod members;
+mod node;
 mod observe;
 
 use clap::Subcommand;
@@ -13,6 +17,11 @@ pub(crate) enum Command {
     Elect(elect::Elect),
     Observe(observe::Observe),
     Get(get::Get),
+    Demo(demo::Demo),
+    Node(Box<node::Node>),
+    Members(members::Members),
+    Leave(leave::Leave),
+    Down(leave::Down),
 }
 
 // === impl Command ===
@@ -23,6 +32,11 @@ impl Command {
             Command::Elect(command) => command.run(global).await,
             Command::Observe(command) => command.run(global).await,
             Command::Get(command) => command.run(global).await,
+            Command::Demo(command) => command.run(global).await,
+            Command::Node(command) => command.run(global).await,
+            Command::Members(command) => command.run(global).await,
+            Command::Leave(command) => command.run(global).await,
+            Command::Down(command) => command.run(global).await,
         }
     }
 }
