@@ -151,7 +151,7 @@ pub struct Core {
     moved: Option<(ClusterId, Successor)>,
     /// Other clusters that were heard of.
     foreign: BTreeSet<ClusterId>,
-    /// Addresses that were put down, and until when to look whether they are alive on the other side of a partition.
+    /// Addresses that were put down, and since when: they may be alive on the other side of a partition.
     estranged: BTreeMap<Address, Duration>,
     facts: Facts,
     out: Vec<Output>,
@@ -247,6 +247,7 @@ impl Core {
             Input::Down { node } => self.down(&[node], now),
             Input::SetMeta { key, value } => self.set_meta(key, value, now),
         }
+        self.contradict(now);
         self.lead(now);
         self.report();
         std::mem::take(&mut self.out)
@@ -348,6 +349,10 @@ impl Core {
         let before = gossip.state().digest();
         let mut state = gossip.state().clone();
         change(&mut state);
+        debug_assert!(
+            gossip.state().legal_steps_to(&state),
+            "an illegal change of a member's state"
+        );
         if state.digest() != before {
             state.bump(self.key);
             self.adopt(Snapshot::new(state), SeenSet::new(), Origin::Own, now);
