@@ -129,7 +129,10 @@ impl Runner {
         if self.cluster.view().phase == Phase::Stopped {
             return End::NodeStopped;
         }
-        let left = self.cluster.leave((deadline - self.env.now()).mul_f64(1.0 - KEPT)).await;
+        let left = self
+            .cluster
+            .leave((deadline - self.env.now()).mul_f64(1.0 - KEPT))
+            .await;
         let (graceful, last) = left.map_or((false, false), |departed| (departed.graceful, departed.last));
         if let Some(record) = record.filter(|_| last) {
             let env = self.env.clone();
@@ -146,8 +149,12 @@ impl Runner {
 
     /// Removes the own seed entry.
     async fn withdraw(&self, held: &Held, record: Record, me: &NodeId) {
-        let Ok(key) = self.keys.seeds.child(name(&me.address)) else { return };
-        let Some(store) = held.store(&self.coordinator) else { return };
+        let Ok(key) = self.keys.seeds.child(name(&me.address)) else {
+            return;
+        };
+        let Some(store) = held.store(&self.coordinator) else {
+            return;
+        };
         let own = Seed {
             node: me.clone(),
             cluster: record.cluster,
@@ -170,8 +177,12 @@ impl Runner {
             *held = self.acquire(me).await;
         }
         let Some(held) = held.as_ref() else { return };
-        let Some(store) = held.store(&self.coordinator) else { return };
-        let Ok(Some(entry)) = store.get_latest(&self.keys.record).await else { return };
+        let Some(store) = held.store(&self.coordinator) else {
+            return;
+        };
+        let Ok(Some(entry)) = store.get_latest(&self.keys.record).await else {
+            return;
+        };
         if Record::parse(&entry.value) != Some(record) {
             return;
         }

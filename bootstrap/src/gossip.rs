@@ -30,7 +30,8 @@ impl Cluster for ClusterNode {
         let mut view = self.watch();
         ClusterNode::form(self, Some(id)).await?;
         // The node has its own task: only when it says so, it has formed.
-        let formed = view.wait_for(|view| view.cluster != ClusterId::NONE || view.phase == coord_cluster::Phase::Stopped);
+        let formed =
+            view.wait_for(|view| view.cluster != ClusterId::NONE || view.phase == coord_cluster::Phase::Stopped);
         formed.await.map_err(|_| NodeGone).map(drop)
     }
 

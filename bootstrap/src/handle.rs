@@ -132,7 +132,9 @@ impl Bootstrap {
 
 impl fmt::Debug for Bootstrap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bootstrap").field("state", &self.state()).finish_non_exhaustive()
+        f.debug_struct("Bootstrap")
+            .field("state", &self.state())
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,8 +1,6 @@
 //! Looking for a cluster, joining it, and being elected when there is none.
 
-use coord_api::{
-    Create, CreateMode, Entry, Error, ErrorKind, Expect, Leadership, Result, Version,
-};
+use coord_api::{Create, CreateMode, Entry, Error, ErrorKind, Expect, Leadership, Result, Version};
 use coord_cluster::{Address, ClusterView, Phase};
 
 use crate::office::{Held, Seeking};
@@ -223,7 +221,12 @@ impl Runner {
 
     /// One create, sent again as it is until its outcome is known or the leader's entry is no longer surely held.
     pub(crate) async fn create_record(&mut self, held: &Held, record: Record) -> Result<(), Reason> {
-        let create = Create::new(&self.env, self.keys.record.clone(), record.value(), CreateMode::Persistent);
+        let create = Create::new(
+            &self.env,
+            self.keys.record.clone(),
+            record.value(),
+            CreateMode::Persistent,
+        );
         let mut last = None;
         while let Some(store) = held.store(&self.coordinator) {
             match store.create(&create).await {

@@ -80,7 +80,11 @@ impl Runner {
         }
         let exit = self.stay(&mut member).await;
         metrics::gauge!("coord_bootstrap_managing").set(0.0);
-        let held = self.vacate(&mut member, "left the cluster", matches!(exit, Some(Exit::Leave { .. })));
+        let held = self.vacate(
+            &mut member,
+            "left the cluster",
+            matches!(exit, Some(Exit::Leave { .. })),
+        );
         match exit {
             Some(Exit::Leave { within, .. }) => Exit::Leave { within, held },
             Some(exit) => exit,
@@ -101,7 +105,10 @@ impl Runner {
             }
             let me = view.self_member()?;
             if matches!(me.state, MemberState::Leaving | MemberState::Exiting) {
-                return Some(Exit::Leave { within: None, held: None });
+                return Some(Exit::Leave {
+                    within: None,
+                    held: None,
+                });
             }
             if self.is_superseded(member, &view).await {
                 return Some(Exit::Superseded);
@@ -167,7 +174,9 @@ impl Runner {
         if view.foreign.iter().any(|other| member.record.is_outdated_by(*other)) {
             return true;
         }
-        let Some(other) = other_record(member) else { return false };
+        let Some(other) = other_record(member) else {
+            return false;
+        };
         if other.generation > member.record.generation {
             return true;
         }
@@ -256,7 +265,12 @@ impl Runner {
             member.seeds = Some(Follow::start(&self.coordinator, target));
             member.stale = true;
         }
-        if member.stale || member.compared.as_ref().is_none_or(|compared| compared.members != view.members) {
+        if member.stale
+            || member
+                .compared
+                .as_ref()
+                .is_none_or(|compared| compared.members != view.members)
+        {
             match self.keep_seeds(held, view).await {
                 Ok(()) => {
                     member.stale = false;
@@ -396,5 +410,7 @@ fn other_record(member: &mut Member) -> Option<Record> {
 /// Somebody wrote there what is no record: nobody touches it.
 fn is_unreadable(member: &mut Member) -> bool {
     let entries = member.recorded.latest().unwrap_or_default();
-    entries.first().is_some_and(|entry| Record::parse(&entry.value).is_none())
+    entries
+        .first()
+        .is_some_and(|entry| Record::parse(&entry.value).is_none())
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coord_api::{
-    Backoff, Coordinator, Election, ElectionConfig, Env, Instant, Key, Leadership, Observation, Observer, Recipe, Result,
-    Session, SessionConfig, Strategy, Task,
+    Backoff, Coordinator, Election, ElectionConfig, Env, Instant, Key, Leadership, Observation, Observer, Recipe,
+    Result, Session, SessionConfig, Strategy, Task,
 };
 use coord_cluster::{Address, NodeId};
 use futures::FutureExt;

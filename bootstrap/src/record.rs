@@ -97,7 +97,12 @@ mod tests {
     async fn a_record_survives_text_and_garbage_is_no_record() {
         let record = Record::first(&Env::tokio());
         assert_eq!(Record::parse(&record.value()), Some(record));
-        for bad in ["", "{}", r#"{"cluster":"xyz","generation":1}"#, r#"{"cluster":"0","generation":1}"#] {
+        for bad in [
+            "",
+            "{}",
+            r#"{"cluster":"xyz","generation":1}"#,
+            r#"{"cluster":"0","generation":1}"#,
+        ] {
             assert_eq!(Record::parse(bad.as_bytes()), None, "{bad}");
         }
     }
@@ -111,13 +116,19 @@ mod tests {
         assert!(first.is_outdated_by(second.cluster));
         assert!(!second.is_outdated_by(first.cluster));
         assert!(!first.is_outdated_by(first.cluster));
-        assert!(!first.is_outdated_by(stranger.cluster), "another line says nothing about this one");
+        assert!(
+            !first.is_outdated_by(stranger.cluster),
+            "another line says nothing about this one"
+        );
     }
 
     #[tokio::test]
     async fn generations_beyond_what_an_id_can_show_go_on_counting() {
         let env = Env::tokio();
-        let late = Record { generation: 70_000, ..Record::first(&env) };
+        let late = Record {
+            generation: 70_000,
+            ..Record::first(&env)
+        };
         assert_eq!(late.next(&env).generation, 70_001);
     }
 }

@@ -188,9 +188,9 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::Store(error) => write!(f, "the store failed: {error}"),
-            Reason::UnreadableRecord => f.write_str(
-                "the cluster record is none of ours; nothing is done until a person corrects or deletes it",
-            ),
+            Reason::UnreadableRecord => {
+                f.write_str("the cluster record is none of ours; nothing is done until a person corrects or deletes it")
+            }
             Reason::LeaderElsewhere => f.write_str("another node holds the leader's entry"),
             Reason::NoSeedAnswers => f.write_str("there is a cluster, but no seed answers"),
             Reason::Refused => f.write_str("the cluster refuses this node"),
@@ -211,7 +211,12 @@ impl fmt::Display for End {
 }
 
 /// The waits between attempts: doubling, a random part of up to half taken off.
-pub(crate) fn wait(attempts: u32, first: Duration, max: Duration, random: impl FnOnce(Duration) -> Duration) -> Duration {
+pub(crate) fn wait(
+    attempts: u32,
+    first: Duration,
+    max: Duration,
+    random: impl FnOnce(Duration) -> Duration,
+) -> Duration {
     let full = first.saturating_mul(1 << attempts.min(16)).min(max);
     full - random(full / 2)
 }

@@ -104,7 +104,10 @@ async fn a_leaving_node_is_removed_and_stops() {
     let mut nodes = in_time(cluster_of(3)).await;
     let leaver = nodes.remove(0);
     let mut events = nodes[0].events();
-    assert!(in_time(leaver.leave(DEADLINE)).await.unwrap().graceful, "everybody agreed");
+    assert!(
+        in_time(leaver.leave(DEADLINE)).await.unwrap().graceful,
+        "everybody agreed"
+    );
     assert_eq!(leaver.view().phase, Phase::Stopped);
     for node in &nodes {
         in_time(all_up(node, 2)).await;

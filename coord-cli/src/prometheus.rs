@@ -53,7 +53,11 @@ impl Prometheus {
                     "gauge" => writeln!(page, "{name}{labels} {}", f64::from_bits(value)),
                     _ => {
                         let count = cell.count.load(Ordering::Relaxed);
-                        writeln!(page, "{name}_sum{labels} {}\n{name}_count{labels} {count}", f64::from_bits(value))
+                        writeln!(
+                            page,
+                            "{name}_sum{labels} {}\n{name}_count{labels} {count}",
+                            f64::from_bits(value)
+                        )
                     }
                 };
             }
@@ -104,7 +108,11 @@ fn labels(key: &Key) -> String {
     let labels: Vec<String> = key
         .labels()
         .map(|label| {
-            let value = label.value().replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n");
+            let value = label
+                .value()
+                .replace('\\', r"\\")
+                .replace('"', "\\\"")
+                .replace('\n', r"\n");
             format!("{}=\"{value}\"", plain(label.key()))
         })
         .collect();

@@ -37,7 +37,11 @@ async fn play_all(open: impl Fn() -> Arc<dyn Coordinator>) {
             let played = tokio::spawn(tokio::time::timeout(HANGS, (sentence.play)(stage))).await;
             let held = matches!(played, Ok(Ok(())));
             let outcome = if held { "ok" } else { "FAILED" };
-            println!("{:6.1} s  {outcome:6}  {}", started.elapsed().as_secs_f64(), sentence.name);
+            println!(
+                "{:6.1} s  {outcome:6}  {}",
+                started.elapsed().as_secs_f64(),
+                sentence.name
+            );
             (!held).then_some(sentence.name)
         })
         .buffer_unordered(AT_ONCE)

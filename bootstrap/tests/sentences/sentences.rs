@@ -67,7 +67,10 @@ async fn those_that_lose_the_election_join_by_the_seeds_of_the_winner(stage: Sta
         actors.push(stage.actor().await);
     }
     stage.whole(&actors).await;
-    let formed = actors.iter_mut().filter_map(|actor| actor.has_formed().then_some(())).count();
+    let formed = actors
+        .iter_mut()
+        .filter_map(|actor| actor.has_formed().then_some(()))
+        .count();
     assert_eq!(formed, 1, "one winner");
 }
 
@@ -80,7 +83,10 @@ async fn the_seeds_are_asked_in_turn_until_one_answers(stage: Stage) {
     drop(bootstrap);
     for port in 1..4 {
         let key = stage.key("seeds").child(format!("127.0.0.1:{port}")).unwrap();
-        let value = format!(r#"{{"node":"127.0.0.1:{port}","incarnation":1,"cluster":"{}"}}"#, record.cluster);
+        let value = format!(
+            r#"{{"node":"127.0.0.1:{port}","incarnation":1,"cluster":"{}"}}"#,
+            record.cluster
+        );
         stage.operator.create_persistent(&key, value).await.unwrap();
     }
     let newcomer = stage.actor().await;
@@ -90,10 +96,23 @@ async fn the_seeds_are_asked_in_turn_until_one_answers(stage: Stage) {
 
 async fn the_leaders_entry_is_made_only_if_absent_and_names_the_contending_node(stage: Stage) {
     // Somebody who knows nothing of this protocol is in the way.
-    let foreign = stage.operator.create_persistent(&stage.key("leader"), "somebody").await.unwrap();
+    let foreign = stage
+        .operator
+        .create_persistent(&stage.key("leader"), "somebody")
+        .await
+        .unwrap();
     let node = stage.actor().await;
     let mut state = node.bootstrap.watch();
-    let waits = |state: &State| matches!(state, State::Waiting { attempt: 2.., reason: Reason::LeaderElsewhere, .. });
+    let waits = |state: &State| {
+        matches!(
+            state,
+            State::Waiting {
+                attempt: 2..,
+                reason: Reason::LeaderElsewhere,
+                ..
+            }
+        )
+    };
     state.wait_for(waits).await.unwrap();
     assert_eq!(stage.get("leader").await.as_ref(), Some(&foreign), "never overwritten");
     assert_eq!(stage.get("cluster").await, None);
@@ -115,7 +134,10 @@ async fn exactly_one_node_keeps_the_seeds(stage: Stage) {
 }
 
 async fn seeds_are_added_until_the_maximum(stage: Stage) {
-    let config = Config { max_seeds: 2, ..stage.config() };
+    let config = Config {
+        max_seeds: 2,
+        ..stage.config()
+    };
     let mut actors = vec![];
     for size in 1..=3_usize {
         actors.push(stage.actor_with(config.clone()).await);
@@ -123,7 +145,9 @@ async fn seeds_are_added_until_the_maximum(stage: Stage) {
         eventually(LONG, "as many seeds as there may be", async || {
             let seeds = stage.seeds().await;
             let known = seeds.iter().all(|seed| actors.iter().any(|actor| names(seed, actor)));
-            (known && seeds.len() == size.min(2)).then_some(()).ok_or(format!("{seeds:?}"))
+            (known && seeds.len() == size.min(2))
+                .then_some(())
+                .ok_or(format!("{seeds:?}"))
         })
         .await;
     }
@@ -162,7 +186,11 @@ async fn with_a_leader_and_no_seeds_the_node_waits_and_tries_again(stage: Stage)
         drop(bootstrap);
         eventually(LONG, "the old entry ends", async || stage.get("leader").await.is_none()).await;
         let leader = stage.key("leader");
-        stage.operator.create_ephemeral(&leader, "somebody", grant.lease).await.unwrap();
+        stage
+            .operator
+            .create_ephemeral(&leader, "somebody", grant.lease)
+            .await
+            .unwrap();
         stage.operator.delete_recursive(&stage.key("seeds")).await.unwrap();
         let newcomer = stage.actor().await;
         let mut state = newcomer.bootstrap.watch();
@@ -171,7 +199,10 @@ async fn with_a_leader_and_no_seeds_the_node_waits_and_tries_again(stage: Stage)
         assert!(newcomer.bootstrap.state().record().is_none());
         stage.operator.revoke(grant.lease).await.unwrap();
         // The manager is back.
-        let config = Config { reform: Reform::Never, ..stage.config() };
+        let config = Config {
+            reform: Reform::Never,
+            ..stage.config()
+        };
         let back = Bootstrap::start(stage.coordinator.clone(), node.clone(), config).unwrap();
         newcomer.bootstrap.joined().await.unwrap();
         assert_eq!(newcomer.cluster(), node.view().cluster);
@@ -183,7 +214,11 @@ async fn with_a_leader_and_no_seeds_the_node_waits_and_tries_again(stage: Stage)
 
 async fn with_a_record_and_dead_seeds_alone_the_node_waits_and_forms_the_next_generation_in_the_end(stage: Stage) {
     let record = r#"{"cluster":"0000010000000001","generation":1}"#;
-    stage.operator.create_persistent(&stage.key("cluster"), record).await.unwrap();
+    stage
+        .operator
+        .create_persistent(&stage.key("cluster"), record)
+        .await
+        .unwrap();
     let dead = r#"{"node":"127.0.0.1:1","incarnation":1,"cluster":"0000010000000001"}"#;
     let key = stage.key("seeds").child("127.0.0.1:1").unwrap();
     stage.operator.create_persistent(&key, dead).await.unwrap();
@@ -198,7 +233,11 @@ async fn with_a_record_and_dead_seeds_alone_the_node_waits_and_forms_the_next_ge
 async fn a_winner_that_dies_before_forming_is_followed_after_the_ttl(stage: Stage) {
     let leader = stage.key("leader");
     // It has won, and that was all.
-    let (_, entry) = stage.operator.create_with_ttl(&leader, "the winner", TTL).await.unwrap();
+    let (_, entry) = stage
+        .operator
+        .create_with_ttl(&leader, "the winner", TTL)
+        .await
+        .unwrap();
     let started = std::time::Instant::now();
     let node = stage.actor().await;
     node.bootstrap.joined().await.unwrap();
@@ -220,7 +259,10 @@ async fn the_leaders_entry_is_kept_from_expiring_and_made_again_when_it_is_gone(
         stage.get("leader").await.is_some_and(|now| now.created > entry.created)
     })
     .await;
-    assert_eq!(node.bootstrap.state().record().map(|record| record.cluster), Some(node.cluster()));
+    assert_eq!(
+        node.bootstrap.state().record().map(|record| record.cluster),
+        Some(node.cluster())
+    );
 }
 
 async fn a_second_leader_of_another_part_is_reported(stage: Stage) {
@@ -231,7 +273,11 @@ async fn a_second_leader_of_another_part_is_reported(stage: Stage) {
     let grant = stage.operator.grant(LONG).await.unwrap();
     loop {
         let _ = stage.operator.delete(&entry.key, Expect::Any).await;
-        match stage.operator.create_ephemeral(&entry.key, "rival#1", grant.lease).await {
+        match stage
+            .operator
+            .create_ephemeral(&entry.key, "rival#1", grant.lease)
+            .await
+        {
             Ok(_) => break,
             Err(error) => assert!(error.holder().is_some(), "{error}"),
         }
@@ -243,7 +289,10 @@ async fn a_second_leader_of_another_part_is_reported(stage: Stage) {
         }
     }
     assert!(!node.bootstrap.state().is_managing());
-    assert!(node.bootstrap.state().record().is_some(), "the cluster lives all the same");
+    assert!(
+        node.bootstrap.state().record().is_some(),
+        "the cluster lives all the same"
+    );
 }
 
 async fn a_member_that_reads_a_newer_generation_joins_that_as_a_new_incarnation(stage: Stage) {
@@ -252,7 +301,10 @@ async fn a_member_that_reads_a_newer_generation_joins_that_as_a_new_incarnation(
     stage.advertised(&[&old]).await;
     let before = old.node.self_node();
     // The others have formed anew while this one could not be heard of.
-    let newer = format!(r#"{{"cluster":"{:016x}","generation":2}}"#, record.cluster.0 + (1 << 24));
+    let newer = format!(
+        r#"{{"cluster":"{:016x}","generation":2}}"#,
+        record.cluster.0 + (1 << 24)
+    );
     let key = stage.key("cluster");
     stage.operator.update(&key, newer.into(), Expect::Any).await.unwrap();
     eventually(LONG, "a new incarnation", async || {
@@ -263,7 +315,10 @@ async fn a_member_that_reads_a_newer_generation_joins_that_as_a_new_incarnation(
     // Nobody is there: it forms the generation after that.
     let record = old.bootstrap.joined().await.unwrap();
     eventually(LONG, "the third generation", async || {
-        old.bootstrap.state().record().is_some_and(|record| record.generation == 3)
+        old.bootstrap
+            .state()
+            .record()
+            .is_some_and(|record| record.generation == 3)
     })
     .await;
     assert!(record.generation != 2);

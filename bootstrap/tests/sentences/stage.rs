@@ -115,7 +115,9 @@ impl Stage {
         eventually(LONG, "the seeds are the truth", async || {
             let seeds = self.seeds().await;
             let all = actors.iter().all(|actor| seeds.iter().any(|seed| names(seed, actor)));
-            (all && seeds.len() == actors.len()).then_some(()).ok_or(format!("{seeds:?}"))
+            (all && seeds.len() == actors.len())
+                .then_some(())
+                .ok_or(format!("{seeds:?}"))
         })
         .await;
     }
@@ -158,7 +160,11 @@ pub(crate) async fn whole(actors: &[&Actor]) {
                 missing.push(format!("{view:?} {:?}", actor.bootstrap.state()));
             }
         }
-        if missing.is_empty() { Ok(()) } else { Err(missing.join("\n")) }
+        if missing.is_empty() {
+            Ok(())
+        } else {
+            Err(missing.join("\n"))
+        }
     })
     .await;
 }

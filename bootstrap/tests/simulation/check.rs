@@ -22,12 +22,19 @@ impl World {
         let running = self.running();
         let prefix = &self.config.prefix;
         let read = async |name: &str| self.oracle.get(&prefix.child(name).unwrap()).await;
-        let record = read("cluster").await.unwrap().and_then(|entry| cluster_in(&entry.value));
+        let record = read("cluster")
+            .await
+            .unwrap()
+            .and_then(|entry| cluster_in(&entry.value));
         let seeds = self.oracle.children(&prefix.child("seeds").unwrap()).await.unwrap();
         let leader = read("leader").await.unwrap();
         if running.is_empty() {
             let left = record.is_some() || !seeds.is_empty() || leader.is_some();
-            return if left { Err("everybody has left, and something is left".into()) } else { Ok(()) };
+            return if left {
+                Err("everybody has left, and something is left".into())
+            } else {
+                Ok(())
+            };
         }
         let members: Vec<(NodeId, ClusterId)> = self.net.with(|sim| {
             running
@@ -51,13 +58,18 @@ impl World {
         let left: Vec<usize> = left.collect();
         let converged = self.net.with(|sim| {
             // Who has left runs no more.
-            let all_out = left.iter().all(|node| !sim.is_alive(*node) || sim.core(*node).phase() == Phase::Stopped);
+            let all_out = left
+                .iter()
+                .all(|node| !sim.is_alive(*node) || sim.core(*node).phase() == Phase::Stopped);
             all_out && sim.converged()
         });
         if !converged {
             return Err("not one converged view".into());
         }
-        let advertised: Vec<String> = seeds.iter().map(|seed| String::from_utf8_lossy(&seed.value).into()).collect();
+        let advertised: Vec<String> = seeds
+            .iter()
+            .map(|seed| String::from_utf8_lossy(&seed.value).into())
+            .collect();
         let is_true = |seed: &String| {
             members.iter().any(|(id, _)| {
                 seed.contains(&format!("\"{}\"", id.address)) && seed.contains(&format!(":{},", id.incarnation))
@@ -87,9 +99,19 @@ impl World {
             let members: Vec<String> = view
                 .members
                 .iter()
-                .map(|member| format!("{}={}{}", member.node, member.state, if member.reachable { "" } else { "!" }))
+                .map(|member| {
+                    format!(
+                        "{}={}{}",
+                        member.node,
+                        member.state,
+                        if member.reachable { "" } else { "!" }
+                    )
+                })
                 .collect();
-            text += &format!("{} {state:?} {:?} {} {members:?}\n", view.self_node, view.phase, view.cluster);
+            text += &format!(
+                "{} {state:?} {:?} {} {members:?}\n",
+                view.self_node, view.phase, view.cluster
+            );
         }
         for entry in [self.config.prefix.clone(), self.config.prefix.child("seeds").unwrap()] {
             for child in self.oracle.children(&entry).await.unwrap() {

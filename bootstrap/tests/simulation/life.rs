@@ -139,7 +139,10 @@ async fn disturb(world: &mut World, asleep: &mut Vec<(coord_api::Instant, usize)
             let parts: Vec<u32> = (0..count).map(|_| (env.random_u64() % groups) as u32).collect();
             world.note(&format!("the network splits: {parts:?}"));
             let split = |sim: &mut coord_cluster::sim::Sim| {
-                parts.iter().enumerate().for_each(|(node, group)| sim.set_group(node, *group));
+                parts
+                    .iter()
+                    .enumerate()
+                    .for_each(|(node, group)| sim.set_group(node, *group));
             };
             world.net.with(split);
         }

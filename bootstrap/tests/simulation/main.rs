@@ -35,7 +35,11 @@ fn no_seed_breaks_it(part: u64) {
             println!("{}", outcome.log.join("\n"));
         }
         if !outcome.violations.is_empty() {
-            panic!("COORD_SEED={seed}: {:#?}\n{}", outcome.violations, outcome.log.join("\n"));
+            panic!(
+                "COORD_SEED={seed}: {:#?}\n{}",
+                outcome.violations,
+                outcome.log.join("\n")
+            );
         }
         generations += outcome.formed;
         healed = healed.max(outcome.healed);

@@ -51,7 +51,10 @@ pub(crate) struct SimNode {
 impl Net {
     pub(crate) fn new(env: &Env, network: Network, config: Config) -> Net {
         let mut sim = Sim::new(env.random_u64(), network);
-        sim.set_config(Config { rejoin: false, ..config });
+        sim.set_config(Config {
+            rejoin: false,
+            ..config
+        });
         sim.check_invariants();
         sim.record_events();
         let inner = Arc::new(Inner {

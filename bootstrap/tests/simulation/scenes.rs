@@ -31,7 +31,8 @@ impl World {
     }
 
     async fn until_whole(&self) -> Duration {
-        self.until("whole", async |world: &World| world.whole().await.is_ok()).await
+        self.until("whole", async |world: &World| world.whole().await.is_ok())
+            .await
     }
 
     fn state(&self, node: usize) -> State {
@@ -79,7 +80,9 @@ fn a_winner_killed_before_it_wrote_the_record_is_followed_after_the_ttl() {
         world.until("forming", forming).await;
         world.crash(winner);
         let next = world.add();
-        let took = world.until("the next one", async |world: &World| world.is_in(next)).await;
+        let took = world
+            .until("the next one", async |world: &World| world.is_in(next))
+            .await;
         assert!(took >= TTL / 2 && took < TTL * 2 + Duration::from_secs(6), "{took:?}");
         world.nothing_wrong();
     });
@@ -94,8 +97,13 @@ fn a_winner_killed_after_it_wrote_the_record_is_followed_when_the_cluster_was_gi
         world.crash(winner);
         world.oracle.delete_recursive(&world.key("seeds")).await.ok();
         let next = world.add();
-        let took = world.until("the next one", async |world: &World| world.is_in(next)).await;
-        assert!(took >= REFORM_AFTER && took < REFORM_AFTER + TTL * 2 + Duration::from_secs(12), "{took:?}");
+        let took = world
+            .until("the next one", async |world: &World| world.is_in(next))
+            .await;
+        assert!(
+            took >= REFORM_AFTER && took < REFORM_AFTER + TTL * 2 + Duration::from_secs(12),
+            "{took:?}"
+        );
         assert_eq!(world.state(next).record().unwrap().generation, 2);
         world.nothing_wrong();
     });
@@ -126,7 +134,11 @@ fn stale_seeds_cost_a_deadline_each_and_are_read_again_on_every_attempt() {
         // Nobody corrects the seeds now, and the live one is gone from them.
         world.nodes[first].faults.swallow();
         world.sleep(TTL * 2).await;
-        world.oracle.delete(&world.key("seeds").child("sim:0").unwrap(), Expect::Any).await.unwrap();
+        world
+            .oracle
+            .delete(&world.key("seeds").child("sim:0").unwrap(), Expect::Any)
+            .await
+            .unwrap();
         for port in 50..53 {
             let value = format!(r#"{{"node":"sim:{port}","incarnation":1,"cluster":"{record}"}}"#);
             let key = world.key("seeds").child(format!("sim:{port}")).unwrap();
@@ -154,7 +166,9 @@ fn a_redeploy_beside_a_partition_forms_no_second_cluster_while_the_first_is_hear
         // The newcomers reach the store, but not the cluster, which keeps holding the leader's entry.
         let config = world.config.clone();
         let newcomers = [world.add_with(config.clone()), world.add_with(config)];
-        world.net.with(|sim| newcomers.iter().for_each(|node| sim.set_group(*node, 1)));
+        world
+            .net
+            .with(|sim| newcomers.iter().for_each(|node| sim.set_group(*node, 1)));
         for node in newcomers {
             world.restart(node);
         }
@@ -176,7 +190,11 @@ fn a_formed_cluster_outlives_the_store_and_advertises_again() {
         for _ in 0..60 {
             world.sleep(TTL).await;
             let whole = world.net.with(|sim| sim.converged());
-            assert!(whole && (0..4).all(|node| world.is_in(node)), "{}", world.describe().await);
+            assert!(
+                whole && (0..4).all(|node| world.is_in(node)),
+                "{}",
+                world.describe().await
+            );
         }
         assert_eq!(world.oracle.get(&world.key("leader")).await.unwrap(), None);
         // As if that were not enough, the store comes back empty.
@@ -208,10 +226,20 @@ fn a_crashed_cluster_leader_does_not_stall_the_manager() {
             world.restart(node);
             world.sleep(Duration::from_secs(30)).await;
         }
-        world.until("a manager", async |world: &World| world.state(0).is_managing()).await;
+        world
+            .until("a manager", async |world: &World| world.state(0).is_managing())
+            .await;
         world.crash(0);
-        world.until("the next manager", async |world: &World| world.state(1).is_managing()).await;
-        let still = world.net.with(|sim| sim.core(1).view().members.iter().any(|member| member.node.address.port() == 0));
+        world
+            .until("the next manager", async |world: &World| world.state(1).is_managing())
+            .await;
+        let still = world.net.with(|sim| {
+            sim.core(1)
+                .view()
+                .members
+                .iter()
+                .any(|member| member.node.address.port() == 0)
+        });
         assert!(still, "it was not removed");
         // And somebody new gets in all the same.
         let next = world.add();
@@ -225,18 +253,36 @@ fn an_outdated_cluster_without_a_store_stops_when_it_can_be_heard_by_the_newer_o
         let mut world = world.grown(4).await;
         let old = world.record().await;
         // Two are cut off from everything; the other two are redeployed and form the next generation.
-        world.net.with(|sim| [0, 1].map(|node| sim.set_group(node, 1)));
-        [0, 1].map(|node| world.nodes[node].faults.swallow());
-        [2, 3].map(|node| world.crash(node));
+        world
+            .net
+            .with(|sim| [0, 1].into_iter().for_each(|node| sim.set_group(node, 1)));
+        for node in [0, 1] {
+            world.nodes[node].faults.swallow();
+        }
+        for node in [2, 3] {
+            world.crash(node);
+        }
         world.sleep(TTL * 2).await;
-        [2, 3].map(|node| world.restart(node));
-        world.until("the next generation", async |world: &World| world.is_in(2) && world.is_in(3)).await;
+        for node in [2, 3] {
+            world.restart(node);
+        }
+        world
+            .until("the next generation", async |world: &World| {
+                world.is_in(2) && world.is_in(3)
+            })
+            .await;
         assert_ne!(world.record().await, old);
         assert!(world.is_in(0) && world.is_in(1), "the old one lives on");
         // The network heals, the store does not.
         world.net.with(|sim| sim.heal());
-        world.until("the old one stops", async |world: &World| !world.is_in(0) && !world.is_in(1)).await;
-        [0, 1].map(|node| world.nodes[node].faults.heal());
+        world
+            .until("the old one stops", async |world: &World| {
+                !world.is_in(0) && !world.is_in(1)
+            })
+            .await;
+        for node in [0, 1] {
+            world.nodes[node].faults.heal();
+        }
         world.until_whole().await;
         world.nothing_wrong();
     });
@@ -246,15 +292,33 @@ fn an_outdated_cluster_without_a_store_stops_when_it_can_be_heard_by_the_newer_o
 fn an_outdated_cluster_stops_when_it_reads_the_newer_record() {
     play(async |world| {
         let mut world = world.grown(4).await;
-        world.net.with(|sim| [0, 1].map(|node| sim.set_group(node, 1)));
-        [0, 1].map(|node| world.nodes[node].faults.swallow());
-        [2, 3].map(|node| world.crash(node));
+        world
+            .net
+            .with(|sim| [0, 1].into_iter().for_each(|node| sim.set_group(node, 1)));
+        for node in [0, 1] {
+            world.nodes[node].faults.swallow();
+        }
+        for node in [2, 3] {
+            world.crash(node);
+        }
         world.sleep(TTL * 2).await;
-        [2, 3].map(|node| world.restart(node));
-        world.until("the next generation", async |world: &World| world.is_in(2) && world.is_in(3)).await;
+        for node in [2, 3] {
+            world.restart(node);
+        }
+        world
+            .until("the next generation", async |world: &World| {
+                world.is_in(2) && world.is_in(3)
+            })
+            .await;
         // The store heals, the network does not.
-        [0, 1].map(|node| world.nodes[node].faults.heal());
-        world.until("the old one stops", async |world: &World| !world.is_in(0) && !world.is_in(1)).await;
+        for node in [0, 1] {
+            world.nodes[node].faults.heal();
+        }
+        world
+            .until("the old one stops", async |world: &World| {
+                !world.is_in(0) && !world.is_in(1)
+            })
+            .await;
         world.net.with(|sim| sim.heal());
         world.until_whole().await;
         world.nothing_wrong();
@@ -265,12 +329,22 @@ fn an_outdated_cluster_stops_when_it_reads_the_newer_record() {
 fn two_halves_that_have_put_each_other_down_find_together_again() {
     play(async |world| {
         let world = world.grown(4).await;
-        world.net.with(|sim| [0, 1].map(|node| sim.set_group(node, 1)));
+        world
+            .net
+            .with(|sim| [0, 1].into_iter().for_each(|node| sim.set_group(node, 1)));
         // First one half holds the leader's entry and puts the other down, then the other way round.
-        world.until("half", async |world: &World| world.told("Downed") == 1).await;
-        [0, 1].map(|node| world.nodes[node].faults.swallow());
-        world.until("the other half", async |world: &World| world.told("Downed") == 2).await;
-        [0, 1].map(|node| world.nodes[node].faults.heal());
+        world
+            .until("half", async |world: &World| world.told("Downed") == 1)
+            .await;
+        for node in [0, 1] {
+            world.nodes[node].faults.swallow();
+        }
+        world
+            .until("the other half", async |world: &World| world.told("Downed") == 2)
+            .await;
+        for node in [0, 1] {
+            world.nodes[node].faults.heal();
+        }
         world.net.with(|sim| sim.heal());
         world.until_whole().await;
         world.nothing_wrong();
@@ -293,7 +367,10 @@ fn all_killed_and_started_again_at_their_addresses_are_one_cluster_again() {
 fn everybody_leaving_at_once_leaves_nothing_behind() {
     play(async |world| {
         let world = world.grown(5).await;
-        let all = world.nodes.iter().map(|node| node.bootstrap.as_ref().unwrap().leave(LONG));
+        let all = world
+            .nodes
+            .iter()
+            .map(|node| node.bootstrap.as_ref().unwrap().leave(LONG));
         for end in futures::future::join_all(all).await {
             assert_eq!(end, End::Left { graceful: true });
         }
@@ -306,16 +383,32 @@ fn everybody_leaving_at_once_leaves_nothing_behind() {
 fn who_only_joins_waits_for_ever_and_who_may_not_reform_does_not() {
     play(async |mut world| {
         let config = world.config.clone();
-        let joins = world.add_with(Config { join_only: true, ..config.clone() });
+        let joins = world.add_with(Config {
+            join_only: true,
+            ..config.clone()
+        });
         world.sleep(LONG).await;
-        assert!(matches!(world.state(joins), State::Waiting { reason: Reason::NothingToJoin, .. }));
+        assert!(matches!(
+            world.state(joins),
+            State::Waiting {
+                reason: Reason::NothingToJoin,
+                ..
+            }
+        ));
         let first = world.add();
         world.until_whole().await;
         world.crash(joins);
         world.crash(first);
-        let never = world.add_with(Config { reform: Reform::Never, ..config });
+        let never = world.add_with(Config {
+            reform: Reform::Never,
+            ..config
+        });
         world.sleep(LONG).await;
-        assert!(matches!(world.state(never), State::Waiting { .. }), "{:?}", world.state(never));
+        assert!(
+            matches!(world.state(never), State::Waiting { .. }),
+            "{:?}",
+            world.state(never)
+        );
     });
 }
 
@@ -331,7 +424,10 @@ fn what_an_abandoned_attempt_was_told_late_changes_nothing() {
             sim.network.max_delay = Duration::from_millis(1700);
         });
         let config = world.config.clone();
-        let slow = Config { join_timeout: Duration::from_millis(500), ..config };
+        let slow = Config {
+            join_timeout: Duration::from_millis(500),
+            ..config
+        };
         let node = world.begin_with(next, slow);
         world.nodes.push(node);
         world.sleep(Duration::from_secs(20)).await;
@@ -352,7 +448,12 @@ fn unknown_outcomes_of_every_write_of_the_first_seed_are_settled() {
     ] {
         play(async |mut world| {
             let only = world.add();
-            for operation in [Operation::Grant, Operation::Create, Operation::Create, Operation::Create] {
+            for operation in [
+                Operation::Grant,
+                Operation::Create,
+                Operation::Create,
+                Operation::Create,
+            ] {
                 world.nodes[only].faults.next(operation, fault);
             }
             world.until_whole().await;

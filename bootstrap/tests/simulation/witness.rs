@@ -75,16 +75,18 @@ impl Witness {
         seen.writes += 1;
         let now = self.inner.env().now().since_start();
         if holder != me {
-            seen.wrong
-                .push(format!("{now:?}: {me} {what} {key} while {holder} holds the leader's entry"));
+            seen.wrong.push(format!(
+                "{now:?}: {me} {what} {key} while {holder} holds the leader's entry"
+            ));
         }
         if of_seeds {
             // Who has left is in no cluster any more, and clears up after itself.
             let mine = (cluster != ClusterId::NONE).then(|| cluster.to_string());
             for acting in [written_for, mine].into_iter().flatten() {
                 if on_record.as_ref() != Some(&acting) {
-                    seen.wrong
-                        .push(format!("{now:?}: {me} {what} {key} for {acting}, on record is {on_record:?}"));
+                    seen.wrong.push(format!(
+                        "{now:?}: {me} {what} {key} for {acting}, on record is {on_record:?}"
+                    ));
                 }
             }
         }

@@ -132,7 +132,12 @@ impl World {
 
     /// How often this event was told, by whomever.
     pub(crate) fn told(&self, what: &str) -> usize {
-        self.log.lock().unwrap().iter().filter(|line| line.contains(what)).count()
+        self.log
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|line| line.contains(what))
+            .count()
     }
 
     pub(crate) fn alive(&self, node: usize) -> bool {

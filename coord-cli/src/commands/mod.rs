@@ -1,5 +1,5 @@
-mod elect;
 mod demo;
+mod elect;
 mod get;
 mod leave;
 mod members;

@@ -11,8 +11,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::TcpStream;
 
-use super::control::proof;
 use super::PROOF;
+use super::control::proof;
 use crate::exit::Exit;
 
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -72,14 +72,21 @@ impl fmt::Debug for Control {
 /// The header's value for a request.
 pub(super) fn proof(secret: Option<&[u8]>, challenge: &str, path: &str, body: &[u8]) -> String {
     let answer = secret.and_then(|secret| mac(secret, challenge, path, body));
-    let bytes = answer.map(|mac| mac.finalize().into_bytes().to_vec()).unwrap_or_default();
+    let bytes = answer
+        .map(|mac| mac.finalize().into_bytes().to_vec())
+        .unwrap_or_default();
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{challenge}:{hex}")
 }
 
 fn mac(secret: &[u8], challenge: &str, path: &str, body: &[u8]) -> Option<Hmac<Sha256>> {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret).ok()?;
-    for part in [b"coord-control-1".as_slice(), challenge.as_bytes(), path.as_bytes(), body] {
+    for part in [
+        b"coord-control-1".as_slice(),
+        challenge.as_bytes(),
+        path.as_bytes(),
+        body,
+    ] {
         // The length before each part: no two requests are the same bytes.
         mac.update(&(part.len() as u64).to_be_bytes());
         mac.update(part);
@@ -112,7 +119,10 @@ mod tests {
         assert!(!control.allows(&right, path, body), "a recorded request");
         assert!(!control.allows(&proof(Some(b"guess"), &fresh(), path, body), path, body));
         assert!(!control.allows(&proof(None, &fresh(), path, body), path, body));
-        assert!(!control.allows(&proof(Some(SECRET), "0", path, body), path, body), "a challenge of one's own");
+        assert!(
+            !control.allows(&proof(Some(SECRET), "0", path, body), path, body),
+            "a challenge of one's own"
+        );
         assert!(!control.allows(&proof(Some(SECRET), &fresh(), "/cluster/down", body), path, body));
         assert!(!control.allows(&proof(Some(SECRET), &fresh(), path, b"{ }"), path, body));
         for garbage in ["", ":", "a:zz", "a:é0", "a:0"] {

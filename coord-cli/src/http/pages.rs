@@ -53,12 +53,18 @@ impl Pages {
             },
             ("GET", "/control/challenge") => match self.control.challenge() {
                 Some(challenge) => ok(&json!({ "challenge": challenge })),
-                None => error(StatusCode::TOO_MANY_REQUESTS, "too many open challenges; try again in 30 s"),
+                None => error(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "too many open challenges; try again in 30 s",
+                ),
             },
             ("POST", "/cluster/leave" | "/cluster/down")
                 if !proof.is_some_and(|proof| self.control.allows(proof, path, body)) =>
             {
-                error(StatusCode::FORBIDDEN, "this takes the secret of the cluster (--secret-file)")
+                error(
+                    StatusCode::FORBIDDEN,
+                    "this takes the secret of the cluster (--secret-file)",
+                )
             }
             ("POST", "/cluster/leave") => self.leave(body).await,
             ("POST", "/cluster/down") => self.down(body).await,
@@ -89,7 +95,11 @@ impl Pages {
     fn seed_nodes(&self) -> Value {
         let view = self.node.view();
         let seed = |node: &coord_cluster::NodeId| json!({ "node": node.address.to_string(), "status": "Up" });
-        let seeds: Vec<Value> = view.up().take(self.max_seeds).map(|member| seed(&member.node)).collect();
+        let seeds: Vec<Value> = view
+            .up()
+            .take(self.max_seeds)
+            .map(|member| seed(&member.node))
+            .collect();
         json!({ "selfNode": view.self_node.address.to_string(), "seedNodes": seeds })
     }
 
@@ -149,7 +159,9 @@ pub(crate) fn members(view: &ClusterView) -> Value {
     };
     let all: Vec<Value> = view.members.iter().map(row).collect();
     let unreachable = view.members.iter().filter(|member| !member.reachable);
-    let unreachable: Vec<Value> = unreachable.map(|member| json!({ "node": node(&member.node) })).collect();
+    let unreachable: Vec<Value> = unreachable
+        .map(|member| json!({ "node": node(&member.node) }))
+        .collect();
     json!({
         "selfNode": node(&view.self_node),
         "cluster": view.cluster.to_string(),

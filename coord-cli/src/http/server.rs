@@ -55,7 +55,9 @@ async fn answer(request: Request<Incoming>, pages: Arc<Pages>) -> Result<Respons
     let answer = match body {
         Ok(Ok(body)) => {
             let proof = head.headers.get(PROOF).and_then(|proof| proof.to_str().ok());
-            pages.answer(&head.method, head.uri.path(), proof, &body.to_bytes()).await
+            pages
+                .answer(&head.method, head.uri.path(), proof, &body.to_bytes())
+                .await
         }
         _ => error(StatusCode::BAD_REQUEST, "the body is too long, or does not come"),
     };

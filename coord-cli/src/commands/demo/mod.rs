@@ -56,12 +56,15 @@ impl Demo {
         self.begin(stage, store).await?;
         lose_the_leader(stage).await?;
         let before = stage.nodes.len();
-        stage.scene("A newcomer starts; it knows nothing but the store.").await?;
+        stage
+            .scene("A newcomer starts; it knows nothing but the store.")
+            .await?;
         stage.start(format!("node {}", self.nodes + 1)).await?;
         stage
-            .until(&format!("one cluster of {}, and the seeds are the truth", before + 1), async |stage: &Stage| {
-                (stage.is_whole() && stage.seeds_are_true().await).then_some(())
-            })
+            .until(
+                &format!("one cluster of {}, and the seeds are the truth", before + 1),
+                async |stage: &Stage| (stage.is_whole() && stage.seeds_are_true().await).then_some(()),
+            )
             .await?;
         self.lose_the_store(stage).await?;
         end(stage).await
@@ -77,19 +80,23 @@ impl Demo {
             stage.start(format!("node {number}")).await?;
         }
         stage
-            .until(&format!("one cluster of {count}; one was elected, the others joined"), async |stage: &Stage| {
-                (stage.is_whole() && stage.formed.load(Ordering::SeqCst) == 1).then_some(())
-            })
+            .until(
+                &format!("one cluster of {count}; one was elected, the others joined"),
+                async |stage: &Stage| (stage.is_whole() && stage.formed.load(Ordering::SeqCst) == 1).then_some(()),
+            )
             .await?;
         stage
-            .until("the first node keeps the seeds, and the seeds are the truth", async |stage: &Stage| {
-                (stage.manager().is_some() && stage.seeds_are_true().await).then_some(())
-            })
+            .until(
+                "the first node keeps the seeds, and the seeds are the truth",
+                async |stage: &Stage| (stage.manager().is_some() && stage.seeds_are_true().await).then_some(()),
+            )
             .await
     }
 
     async fn lose_the_store(&self, stage: &mut Stage) -> Result<(), Exit> {
-        stage.scene("The store goes away, for longer than the leader's entry lives.").await?;
+        stage
+            .scene("The store goes away, for longer than the leader's entry lives.")
+            .await?;
         for actor in &stage.nodes {
             actor.store.off();
         }
@@ -102,31 +109,41 @@ impl Demo {
         }
         stage.pass(OUTAGE / 2).await?;
         stage
-            .until("the leader's entry has ended; the cluster does not care", async |stage: &Stage| {
-                let lives = stage.nodes[..away].iter().all(|actor| {
-                    let view = actor.node.view();
-                    view.converged && view.up().count() >= away
-                });
-                (lives && stage.read("leader").await.is_none()).then_some(())
-            })
+            .until(
+                "the leader's entry has ended; the cluster does not care",
+                async |stage: &Stage| {
+                    let lives = stage.nodes[..away].iter().all(|actor| {
+                        let view = actor.node.view();
+                        view.converged && view.up().count() >= away
+                    });
+                    (lives && stage.read("leader").await.is_none()).then_some(())
+                },
+            )
             .await?;
         stage.scene("The store is back.").await?;
         for actor in &stage.nodes {
             actor.store.on();
         }
         stage
-            .until(&format!("advertised again; {name}, which had to wait, is in"), async |stage: &Stage| {
-                let advertised = stage.read("leader").await.is_some() && stage.seeds_are_true().await;
-                (stage.is_whole() && advertised).then_some(())
-            })
+            .until(
+                &format!("advertised again; {name}, which had to wait, is in"),
+                async |stage: &Stage| {
+                    let advertised = stage.read("leader").await.is_some() && stage.seeds_are_true().await;
+                    (stage.is_whole() && advertised).then_some(())
+                },
+            )
             .await
     }
 }
 
 async fn lose_the_leader(stage: &mut Stage) -> Result<(), Exit> {
-    let manager = stage.manager().ok_or_else(|| Exit::failed("the demo failed: nobody keeps the seeds"))?;
+    let manager = stage
+        .manager()
+        .ok_or_else(|| Exit::failed("the demo failed: nobody keeps the seeds"))?;
     let dead = stage.nodes.remove(manager);
-    stage.scene(&format!("{}, which keeps the seeds, is killed.", dead.name)).await?;
+    stage
+        .scene(&format!("{}, which keeps the seeds, is killed.", dead.name))
+        .await?;
     // As kill -9: not a word to anybody, and its entry stays until its ttl has passed.
     dead.store.off();
     let name = dead.name.clone();
@@ -142,9 +159,10 @@ async fn lose_the_leader(stage: &mut Stage) -> Result<(), Exit> {
         })
         .await?;
     stage
-        .until(&format!("the seeds have followed: {left} nodes, without {name}"), async |stage: &Stage| {
-            stage.seeds_are_true().await.then_some(())
-        })
+        .until(
+            &format!("the seeds have followed: {left} nodes, without {name}"),
+            async |stage: &Stage| stage.seeds_are_true().await.then_some(()),
+        )
         .await
 }
 
@@ -157,9 +175,12 @@ async fn end(stage: &mut Stage) -> Result<(), Exit> {
         graceful &= end == coord_bootstrap::End::Left { graceful: true };
     }
     stage
-        .until("all have left in order, and the last one has tidied up the store", async |stage: &Stage| {
-            let empty = stage.read("cluster").await.is_none() && stage.read("leader").await.is_none();
-            (graceful && empty).then_some(())
-        })
+        .until(
+            "all have left in order, and the last one has tidied up the store",
+            async |stage: &Stage| {
+                let empty = stage.read("cluster").await.is_none() && stage.read("leader").await.is_none();
+                (graceful && empty).then_some(())
+            },
+        )
         .await
 }

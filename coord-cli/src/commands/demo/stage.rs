@@ -133,7 +133,9 @@ impl Stage {
 
     /// The node that holds the leader's entry.
     pub(super) fn manager(&self) -> Option<usize> {
-        self.nodes.iter().position(|actor| actor.bootstrap.state().is_managing())
+        self.nodes
+            .iter()
+            .position(|actor| actor.bootstrap.state().is_managing())
     }
 
     /// A headline.
@@ -157,7 +159,9 @@ impl Stage {
             }
             if Instant::now() >= end {
                 self.line.flush().await?;
-                return Err(Exit::failed(format!("the demo failed: not within {PATIENCE:?}: {what}")));
+                return Err(Exit::failed(format!(
+                    "the demo failed: not within {PATIENCE:?}: {what}"
+                )));
             }
             self.line.flush().await?;
             tokio::time::sleep(LOOK).await;
@@ -191,15 +195,20 @@ impl Stage {
 
     /// Whether exactly the nodes, in their present lives, are advertised.
     pub(super) async fn seeds_are_true(&self) -> bool {
-        let Ok(key) = self.prefix.child("seeds") else { return false };
-        let Ok(seeds) = self.store.children(&key).await else { return false };
+        let Ok(key) = self.prefix.child("seeds") else {
+            return false;
+        };
+        let Ok(seeds) = self.store.children(&key).await else {
+            return false;
+        };
         let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
         let seeds: Vec<String> = seeds.iter().map(|seed| text(&seed.value)).collect();
         let names = |seed: &String, node: &NodeId| {
             seed.contains(&format!("\"{}\"", node.address)) && seed.contains(&node.incarnation.to_string())
         };
         let advertised = |actor: &Actor| seeds.iter().any(|seed| names(seed, &actor.node.self_node()));
-        seeds.len() == self.nodes.len().min(5) && self.nodes.iter().filter(|actor| advertised(actor)).count() == seeds.len()
+        seeds.len() == self.nodes.len().min(5)
+            && self.nodes.iter().filter(|actor| advertised(actor)).count() == seeds.len()
     }
 
     /// The value of `<prefix>/<name>`.
@@ -276,7 +285,11 @@ fn story(me: &str, event: &Event, names: &[(String, String)]) -> Option<String> 
         Event::NotManaging { why } => format!("{me} gives the leader's entry back: {}", plain(why, &name)),
         Event::Seeds { advertised } => {
             let seeds: Vec<String> = advertised.iter().map(|seed| name(&seed.to_string())).collect();
-            format!("{me} advertises {} seed{}", seeds.len(), if seeds.len() == 1 { "" } else { "s" })
+            format!(
+                "{me} advertises {} seed{}",
+                seeds.len(),
+                if seeds.len() == 1 { "" } else { "s" }
+            )
         }
         Event::Downed { nodes } => {
             let nodes: Vec<String> = nodes.iter().map(|node| name(&node.address.to_string())).collect();
@@ -294,7 +307,11 @@ fn plain(why: &str, name: &impl Fn(&str) -> String) -> String {
         Some((address, rest)) => {
             let rest = rest.split_once(' ').map_or("", |(_, rest)| rest);
             let known = name(address);
-            let who = if known == address { "another one".to_owned() } else { known };
+            let who = if known == address {
+                "another one".to_owned()
+            } else {
+                known
+            };
             format!("{who} {rest}")
         }
         None => why.to_owned(),

@@ -25,7 +25,9 @@ use told::Teller;
 /// Nodes with the same store and prefix become one cluster. The manager (the first reachable node) keeps the seeds in the
 /// store, and puts down nodes that have been unreachable for --down-after. SIGTERM and SIGINT leave gracefully.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  coord node --listen 127.0.0.1:7400 --http 127.0.0.1:7480 --store etcd://localhost:2379")]
+#[command(
+    after_help = "Example:\n  coord node --listen 127.0.0.1:7400 --http 127.0.0.1:7480 --store etcd://localhost:2379"
+)]
 pub(crate) struct Node {
     /// Where to listen for other nodes; port 0 takes a free one
     #[arg(long, value_name = "HOST:PORT")]
@@ -125,7 +127,9 @@ impl Node {
             end = wanted => end,
         };
         // Nothing is left to give back: a store that is away is no reason to wait.
-        tokio::time::timeout(Duration::from_secs(2), coordinator.close()).await.ok();
+        tokio::time::timeout(Duration::from_secs(2), coordinator.close())
+            .await
+            .ok();
         match end? {
             End::Left { .. } => Ok(()),
             End::GaveUp(reason) => Err(Exit::not_acquired(format!("no cluster was joined in time: {reason}"))),
@@ -182,7 +186,8 @@ async fn bind(flag: &str, address: SocketAddr) -> Result<TcpListener, Exit> {
 /// The secret in a file, without its last line break.
 pub(crate) fn read_secret(file: &Path) -> Result<Vec<u8>, Exit> {
     let file = file.display();
-    let bytes = std::fs::read(file.to_string()).map_err(|error| Exit::usage(format!("--secret-file {file}: {error}")))?;
+    let bytes =
+        std::fs::read(file.to_string()).map_err(|error| Exit::usage(format!("--secret-file {file}: {error}")))?;
     let secret = bytes.trim_ascii_end().to_vec();
     if secret.is_empty() {
         return Err(Exit::usage(format!("--secret-file {file}: it is empty")));

@@ -202,11 +202,23 @@ impl Teller {
             }
             Event::Managing => {
                 let words = "manager     this node keeps the seeds".to_owned();
-                (Row::Managing { cluster, managing: true }, words)
+                (
+                    Row::Managing {
+                        cluster,
+                        managing: true,
+                    },
+                    words,
+                )
             }
             Event::NotManaging { why } => {
                 let words = format!("manager     no longer this node: {why}");
-                (Row::Managing { cluster, managing: false }, words)
+                (
+                    Row::Managing {
+                        cluster,
+                        managing: false,
+                    },
+                    words,
+                )
             }
             Event::Seeds { advertised } => {
                 let seeds: Vec<String> = advertised.iter().map(ToString::to_string).collect();
