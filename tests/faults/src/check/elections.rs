@@ -41,10 +41,8 @@ pub fn intervals(lines: &[Line]) -> Vec<Interval> {
                     interval.until = interval.until.max(*until);
                 }
             }
-            What::Ended {
-                leadership,
-                valid: true,
-            } => {
+            // From then on it knew that it did not lead, whatever it had known before: given back, closed, or told so.
+            What::Ended { leadership, .. } => {
                 if let Some(interval) = found.get_mut(&(line.who.as_str(), leadership)) {
                     interval.until = interval.until.min(line.at);
                 }

@@ -1,7 +1,7 @@
 use super::check;
 use crate::check::Blame;
 use crate::check::fixture::{led, line};
-use crate::history::{Line, MS, What};
+use crate::history::{Leadership, Line, MS, What};
 
 fn blames(lines: &[Line]) -> Vec<Blame> {
     check(lines).violations.iter().map(|violation| violation.blame).collect()
@@ -16,6 +16,19 @@ fn one_after_the_other_is_right() {
 fn two_at_once_are_found_and_ours() {
     let lines = [led("a", 1, 0, 11), led("b", 2, 10, 20)].concat();
     assert_eq!(blames(&lines), [Blame::Ours]);
+}
+
+#[test]
+fn one_that_knows_it_has_ended_leads_no_more() {
+    let leadership = Leadership {
+        election: "/e".into(),
+        token: 1,
+        lease: 10,
+    };
+    let ended = |at| line(at, "a", What::Ended { leadership: leadership.clone(), valid: false });
+    let history = |at| [led("a", 1, 0, 3000), vec![ended(at)], led("b", 2, 1000, 5000)].concat();
+    assert_eq!(blames(&history(900)), []);
+    assert_eq!(blames(&history(1100)), [Blame::Ours]);
 }
 
 #[test]

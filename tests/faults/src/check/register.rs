@@ -35,18 +35,18 @@ pub(super) enum Step {
     /// Somebody saw this. A refused create did, too.
     Saw(Option<Sight>),
     /// Somebody was told that this version is not there, and perhaps which one is.
-    NotThere { expected: u64, now: Option<u64> },
+    NotThere { expected: Named, now: Option<u64> },
     Create {
         uid: u64,
         result: Fate,
     },
     Update {
         uid: u64,
-        expected: Option<u64>,
+        expected: Option<Named>,
         result: Fate,
     },
     Delete {
-        expected: Option<u64>,
+        expected: Option<Named>,
         known: bool,
     },
     /// The create of this uid is undone.
@@ -59,6 +59,24 @@ pub(super) struct Sight {
     pub(super) uid: u64,
     pub(super) version: u64,
     pub(super) created: u64,
+}
+
+/// A version that a caller named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Named {
+    pub(super) version: u64,
+    /// Whose value it is, if anybody ever saw the two together.
+    pub(super) uid: Option<u64>,
+}
+
+impl Named {
+    /// Whether it is what is there.
+    fn is(self, uid: u64, version: Option<u64>) -> bool {
+        match version {
+            Some(version) => version == self.version,
+            None => self.uid.is_none_or(|own| own == uid),
+        }
+    }
 }
 
 /// How a write ended.
@@ -145,8 +163,8 @@ fn after(state: &Entry, step: &Step) -> Option<Entry> {
         }
         Step::NotThere { expected, now } => {
             let (creator, uid, version, created) = present?;
-            // A version that nobody has seen yet is not the expected one: that one somebody has.
-            let fits = version != Some(expected) && (now.is_none() || version.is_none() || version == now);
+            let is_it = expected.is(uid, version) && (version.is_some() || expected.uid.is_some());
+            let fits = !is_it && (now.is_none() || version.is_none() || version == now);
             fits.then_some(Present {
                 creator,
                 uid,
@@ -166,8 +184,8 @@ fn after(state: &Entry, step: &Step) -> Option<Entry> {
             (Some(_), _) => None,
         },
         Step::Update { uid, expected, result } => {
-            let (creator, _, version, created) = present?;
-            if expected.is_some() && version != expected {
+            let (creator, before, version, created) = present?;
+            if expected.is_some_and(|expected| !expected.is(before, version)) {
                 return None;
             }
             match result {
@@ -181,8 +199,8 @@ fn after(state: &Entry, step: &Step) -> Option<Entry> {
             }
         }
         Step::Delete { expected, .. } => {
-            let (_, _, version, _) = present?;
-            (expected.is_none() || version == expected).then_some(Absent)
+            let (_, uid, version, _) = present?;
+            expected.is_none_or(|expected| expected.is(uid, version)).then_some(Absent)
         }
         Step::Abandon { uid, known } => match present {
             Some((creator, ..)) if creator == uid => Some(Absent),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use porcupine_rs::{CheckResult, Operation, check_operations_timeout};
 
-use super::register::{Fate, OVER, Register, Sight, Step, operation, over};
+use super::register::{Fate, Named, OVER, Register, Sight, Step, operation, over};
 use super::{Blame, Verdict};
 use crate::history::{Call, Held, Op, Outcome, Value};
 
@@ -16,7 +16,7 @@ pub(super) fn check(name: &'static str, calls: &[Call], blame: Blame) -> Verdict
     let mut verdict = Verdict::new(name);
     let mut keys: BTreeMap<&str, Vec<&Call>> = BTreeMap::new();
     for call in calls {
-        if !matches!(call.op, Op::Sequential { .. } | Op::Get { .. }) {
+        if !matches!(call.op, Op::Sequential { .. }) {
             keys.entry(call.op.key()).or_default().push(call);
         }
     }
@@ -91,14 +91,43 @@ fn signed(at: u64) -> i64 {
     i64::try_from(at).unwrap_or(OVER - 1)
 }
 
-/// Versions by number.
+/// Versions by number, and the values that they name.
 #[derive(Default)]
-struct Names(BTreeMap<String, u64>);
+struct Names {
+    numbers: BTreeMap<String, u64>,
+    uids: BTreeMap<u64, u64>,
+}
 
 impl Names {
     fn number(&mut self, version: &str) -> u64 {
-        let next = self.0.len() as u64;
-        *self.0.entry(version.to_owned()).or_insert(next)
+        let next = self.numbers.len() as u64;
+        *self.numbers.entry(version.to_owned()).or_insert(next)
+    }
+
+    fn named(&mut self, version: &str) -> Named {
+        let version = self.number(version);
+        let uid = self.uids.get(&version).copied();
+        Named { version, uid }
+    }
+
+    /// Plain reads may be old, so they are no steps; but what they saw was there once.
+    fn learn(&mut self, calls: &[&Call]) {
+        for call in calls {
+            let (version, uid) = match (&call.op, call.end.as_ref().map(|(_, outcome)| outcome)) {
+                (_, Some(Outcome::Found { held: Some(held) } | Outcome::Taken { held })) => {
+                    (&held.version, held.value().uid)
+                }
+                (
+                    Op::Create { value, .. } | Op::Update { value, .. },
+                    Some(Outcome::Done {
+                        made: Some((version, _)),
+                    }),
+                ) => (version, uid(value)),
+                _ => continue,
+            };
+            let version = self.number(version);
+            self.uids.insert(version, uid);
+        }
     }
 
     fn sight(&mut self, held: &Held) -> Sight {
@@ -110,6 +139,7 @@ impl Names {
     }
 
     fn steps(mut self, calls: &[&Call]) -> Vec<Operation<Register>> {
+        self.learn(calls);
         // Until when a create may have happened that was abandoned.
         let mut abandoned = BTreeMap::new();
         for call in calls {
@@ -149,6 +179,7 @@ impl Names {
     /// What the call was, or nothing if it changed and told nothing.
     fn step(&mut self, op: &Op, outcome: &Outcome) -> Option<Step> {
         let known = match outcome {
+            _ if matches!(op, Op::Get { .. }) => return None,
             Outcome::Refused { .. } | Outcome::NotSent { .. } => return None,
             Outcome::Found { held } => return Some(Step::Saw(held.as_ref().map(|held| self.sight(held)))),
             Outcome::Taken { held } => return Some(Step::Saw(Some(self.sight(held)))),
@@ -158,7 +189,7 @@ impl Names {
                     return None;
                 };
                 return Some(Step::NotThere {
-                    expected: self.number(expected.as_deref()?),
+                    expected: self.named(expected.as_deref()?),
                     now: version.as_ref().map(|version| self.number(version)),
                 });
             }
@@ -181,11 +212,11 @@ impl Names {
             }),
             Op::Update { value, expected, .. } => Some(Step::Update {
                 uid: uid(value),
-                expected: expected.as_ref().map(|version| self.number(version)),
+                expected: expected.as_ref().map(|version| self.named(version)),
                 result,
             }),
             Op::Delete { expected, .. } => Some(Step::Delete {
-                expected: expected.as_ref().map(|version| self.number(version)),
+                expected: expected.as_ref().map(|version| self.named(version)),
                 known,
             }),
             Op::Abandon { value, .. } => Some(Step::Abandon { uid: uid(value), known }),

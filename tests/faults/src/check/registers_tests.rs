@@ -62,6 +62,26 @@ fn an_unknown_write_may_happen_at_any_later_time_or_never() {
 }
 
 #[test]
+fn a_plain_read_tells_the_version_of_an_unknown_write_and_nothing_of_time() {
+    let read = |at, uid| call("b", at, at + 1, Op::Get { key: "/k".into() }, found(uid));
+    right(&[
+        call("a", 0, 1, create(1), made(1)),
+        call("a", 2, 3, update(2, Some(1)), unknown()),
+        read(4, 2),
+        read(6, 1),
+        call("b", 8, 9, update(3, Some(2)), made(3)),
+    ]);
+    wrong(&[
+        call("a", 0, 1, create(1), made(1)),
+        call("a", 2, 3, update(2, Some(1)), unknown()),
+        call("c", 2, 3, update(3, None), unknown()),
+        read(4, 2),
+        call("b", 8, 9, latest(), found(3)),
+        call("b", 10, 11, update(4, Some(2)), made(4)),
+    ]);
+}
+
+#[test]
 fn an_unknown_write_happens_at_most_once() {
     wrong(&[
         call("a", 0, 1, create(1), made(1)),

@@ -96,7 +96,10 @@ impl Leader {
                 break;
             }
             round += 1;
-            env.sleep(LOOK).await;
+            // Told at once: what others do next must not seem to overlap.
+            if env.timeout_at(env.now() + LOOK, term.lost()).await.is_some() {
+                break;
+            }
         }
         let valid = term.is_valid();
         self.recorder.say(What::Ended { leadership, valid });
