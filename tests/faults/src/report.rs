@@ -55,15 +55,12 @@ impl Summary {
         for span in &troubles.spans {
             *faults.entry(span.name.clone()).or_default() += 1;
         }
-        // From the moment when all of the first clients work.
-        let began = lines.iter().filter(|line| line.who.ends_with(".0") && matches!(line.what, What::Ready { .. }));
-        let began = began.map(|line| line.at).max().unwrap_or_default();
-        let first = troubles.spans.iter().map(|span| span.from).min().unwrap_or(began);
-        let warm = ours.iter().filter(|call| call.from >= began && call.from < first).count();
+        let end = lines.last().map_or(0, |line| line.at);
+        let first = troubles.spans.iter().map(|span| span.from).min().unwrap_or(end);
         Summary {
             seed,
             calls: (ours.len(), bare.len()),
-            rate: warm as f64 / ((first - began).max(1) as f64 / 1e9),
+            rate: calls_a_second(lines, first),
             outcomes,
             faults,
             slowest: check::slowest(lines, &ours, &troubles),
@@ -77,6 +74,15 @@ impl Summary {
     pub fn is_right(&self) -> bool {
         self.verdicts.iter().all(|verdict| verdict.ours().next().is_none())
     }
+}
+
+/// How many calls of our clients began in each of the two seconds before this moment.
+pub(crate) fn calls_a_second(lines: &[Line], before: u64) -> f64 {
+    const WINDOW: u64 = 2_000_000_000;
+    let begun = lines.iter().filter(|line| {
+        matches!(line.what, What::Call { .. }) && line.who.starts_with('c') && line.at < before && line.at + WINDOW >= before
+    });
+    begun.count() as f64 * 1e9 / WINDOW as f64
 }
 
 fn ended(outcome: Option<&Outcome>) -> &'static str {

@@ -9,6 +9,7 @@ use crate::check::{self, Verdict};
 use crate::client::{ClientConfig, Mutant, Part, Store};
 use crate::history::{Line, What};
 use crate::nemesis::{Nemesis, Step, schedule};
+use crate::report::calls_a_second;
 use crate::stage::{Cast, Cluster, Judge, Scribe, Witness, leftovers};
 
 /// What to run.
@@ -34,7 +35,10 @@ pub struct RunOptions {
     pub parts: Vec<Part>,
     /// Faults other than those of the seed.
     pub plan: Option<Vec<Step>>,
-    /// What is wrong with client 0.
+    /// Whether it waits until all works again, and looks for what is left; if not, the checkers of that have less to look
+    /// at.
+    pub to_the_end: bool,
+    /// What is wrong with all clients.
     pub mutant: Option<Mutant>,
 }
 
@@ -58,6 +62,7 @@ impl RunOptions {
                 Part::Sequences,
             ],
             plan: None,
+            to_the_end: true,
             mutant: None,
         }
     }
@@ -72,6 +77,8 @@ pub struct Ran {
     pub verdicts: Vec<Verdict>,
 }
 
+/// How many calls a second there are at least before the first fault.
+const LOAD: f64 = 100.0;
 /// How long the clients may take until all works again; the checker is stricter.
 const RECOVERY: Duration = Duration::from_secs(40);
 /// How long a late request may still be on its way.
@@ -90,11 +97,11 @@ pub async fn run(options: &RunOptions) -> Result<Ran, Box<dyn std::error::Error 
     let witness = Witness::start(&cluster, &scribe, options.ttl).await?;
     let mut cast = Cast::new(options.program.clone(), scribe.clone());
     for number in 0..options.clients {
-        let config = ClientConfig {
-            mutant: options.mutant.filter(|_| number == 0),
-            ..config(options)
-        };
-        cast.add(&format!("c{number}"), &cluster, config).await;
+        cast.add(&format!("c{number}"), &cluster, config(options)).await;
+        if options.plan.is_some() {
+            // Then the first one leads first.
+            cast.leads(number).await;
+        }
     }
     if options.parts.contains(&Part::Registers) {
         let config = ClientConfig {
@@ -112,17 +119,19 @@ pub async fn run(options: &RunOptions) -> Result<Ran, Box<dyn std::error::Error 
         .plan
         .clone()
         .unwrap_or_else(|| schedule(options.seed, options.store, options.length));
-    let (cluster_, scribe_) = (&cluster, &scribe);
+    warm(&scribe, options).await;
     for (number, step) in steps.into_iter().enumerate() {
         let mut nemesis = Nemesis {
-            cluster: cluster_,
+            cluster: &cluster,
             cast: &mut cast,
-            scribe: scribe_,
+            scribe: &scribe,
         };
         nemesis.play(number, step).await;
     }
     cluster.wait_ready().await;
-    recover(&scribe, &cast).await;
+    if options.to_the_end {
+        recover(&scribe, &cast).await;
+    }
 
     cast.quiet().await;
     sleep(SETTLING).await;
@@ -135,8 +144,10 @@ pub async fn run(options: &RunOptions) -> Result<Ran, Box<dyn std::error::Error 
     }
     judge.close().await;
     witness.close().await;
-    for what in leftovers(&cluster).await {
-        scribe.say("judge", What::Left { what });
+    if options.to_the_end {
+        for what in leftovers(&cluster).await {
+            scribe.say("judge", What::Left { what });
+        }
     }
     let lines = scribe.lines();
     // It may take seconds, and nobody is waiting on this thread.
@@ -161,7 +172,21 @@ fn config(options: &RunOptions) -> ClientConfig {
         pause: Duration::from_millis(40),
         longest_term: options.longest_term,
         bare: false,
-        mutant: None,
+        mutant: options.mutant,
+    }
+}
+
+/// Waits until there is load worth the name: at least [`LOAD`] calls a second.
+async fn warm(scribe: &Scribe, options: &RunOptions) {
+    if !options.parts.contains(&Part::Registers) || options.plan.is_some() {
+        return;
+    }
+    let end = Instant::now() + RECOVERY;
+    loop {
+        sleep(Duration::from_millis(500)).await;
+        if calls_a_second(&scribe.lines(), scribe.now()) >= LOAD || Instant::now() > end {
+            return;
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Blame, Verdict};
-use crate::history::{Leadership, Line, MS, What};
+use crate::history::{Leadership, Line, Lost, MS, What};
 
 /// How far apart two early ends may be to have one cause: the store's fault shows within 100 ms at all of its leases, and a
 /// watch tells within a second.
@@ -74,6 +74,22 @@ pub(super) fn check(lines: &[Line]) -> Verdict {
             }
         }
     }
+    for line in lines {
+        if let What::Ended {
+            leadership,
+            lost: Some(Lost::Deleted),
+        } = &line.what
+        {
+            let of_it = |interval: &&Interval| interval.who == line.who && interval.leadership == *leadership;
+            let Some(interval) = intervals.iter().find(of_it) else {
+                continue;
+            };
+            if evidence.revoked(interval).is_none() {
+                let (blame, why) = evidence.blame_before(interval, u64::MAX);
+                verdict.wrong(blame, format!("its entry was deleted while it led ({why}): {interval:?}"));
+            }
+        }
+    }
     verdict
 }
 
@@ -111,11 +127,15 @@ impl Evidence {
     /// The store's only if its entry was seen to go too early, and at the same time the bare client lost a lease that its
     /// own renewals had proven.
     fn blame(&self, interval: &Interval) -> (Blame, &'static str) {
+        self.blame_before(interval, interval.until)
+    }
+
+    fn blame_before(&self, interval: &Interval, until: u64) -> (Blame, &'static str) {
         let token = interval.leadership.token;
         let Some((_, gone)) = self.vanished.iter().find(|(vanished, _)| *vanished == token) else {
             return (Blame::Ours, "nobody saw the first one's entry go early");
         };
-        if *gone >= interval.until {
+        if *gone >= until {
             return (Blame::Ours, "the first one's entry was there all the time");
         }
         if self.early.iter().any(|early| early.abs_diff(*gone) <= SAME_CAUSE) {

@@ -1,7 +1,7 @@
 use super::check;
 use crate::check::Blame;
 use crate::check::fixture::{led, line};
-use crate::history::{Leadership, Line, MS, What};
+use crate::history::{Leadership, Line, Lost, MS, What};
 
 fn blames(lines: &[Line]) -> Vec<Blame> {
     check(lines).violations.iter().map(|violation| violation.blame).collect()
@@ -25,10 +25,24 @@ fn one_that_knows_it_has_ended_leads_no_more() {
         token: 1,
         lease: 10,
     };
-    let ended = |at| line(at, "a", What::Ended { leadership: leadership.clone(), valid: false });
+    let ended = |at| line(at, "a", What::Ended { leadership: leadership.clone(), lost: None });
     let history = |at| [led("a", 1, 0, 3000), vec![ended(at)], led("b", 2, 1000, 5000)].concat();
     assert_eq!(blames(&history(900)), []);
     assert_eq!(blames(&history(1100)), [Blame::Ours]);
+}
+
+#[test]
+fn a_leader_whose_entry_was_deleted_by_nobody_is_found() {
+    let leadership = Leadership {
+        election: "/e".into(),
+        token: 1,
+        lease: 10,
+    };
+    let lost = Some(Lost::Deleted);
+    let mut lines = [led("a", 1, 0, 3000), vec![line(900, "a", What::Ended { leadership, lost })]].concat();
+    assert_eq!(blames(&lines), [Blame::Ours]);
+    lines.push(line(890, "nemesis", What::Revoked { lease: 10 }));
+    assert_eq!(blames(&lines), []);
 }
 
 #[test]

@@ -3,16 +3,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use coord_api::{Election, ElectionConfig, InvalidKey, Key, Recipe, Session, Task, Term, margin};
+use coord_api::{Election, ElectionConfig, InvalidKey, Key, Recipe, Session, Task, Term, Unelected, margin};
+use futures::FutureExt;
 
 use super::ours::Ours;
 use super::recorder::Recorder;
 use super::registers::Performer;
 use super::{ClientConfig, ELECTIONS, FENCED, nanos};
-use crate::history::{Leadership, Op, Outcome, Value, What};
+use crate::history::{Leadership, Lost, Op, Outcome, Value, What};
 
 /// How often a leader looks whether it is valid; every second time it writes.
 const LOOK: Duration = Duration::from_millis(60);
+/// The deadline of a leader's writes: less than it has to stop.
+const WRITE: Duration = Duration::from_millis(200);
 
 /// A candidate and its work.
 pub(super) struct Candidate {
@@ -46,7 +49,7 @@ pub(super) fn start(
             session: session.clone(),
             recorder: recorder.clone(),
             election: key,
-            store: Arc::new(Ours::new(session.coordinator().clone())),
+            store: Arc::new(Ours::new(session.coordinator().within(WRITE))),
             longest: config.longest_term,
             next: Arc::new(AtomicU64::new((config.incarnation * 16 + 8 + number as u64) << 32)),
         };
@@ -101,8 +104,11 @@ impl Leader {
                 break;
             }
         }
-        let valid = term.is_valid();
-        self.recorder.say(What::Ended { leadership, valid });
+        let lost = term.lost().now_or_never().map(|reason| match reason {
+            Unelected::Deleted => Lost::Deleted,
+            _ => Lost::Otherwise,
+        });
+        self.recorder.say(What::Ended { leadership, lost });
         ControlFlow::Continue(())
     }
 

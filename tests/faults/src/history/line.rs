@@ -63,8 +63,8 @@ pub enum What {
         /// Which.
         #[serde(flatten)]
         leadership: Leadership,
-        /// Whether it was given back while it was still valid.
-        valid: bool,
+        /// Why, if it was not given back while it was still valid.
+        lost: Option<Lost>,
     },
     /// How its registration stands from now on.
     Registered {
@@ -142,6 +142,16 @@ pub enum What {
         /// Anything.
         text: String,
     },
+}
+
+/// Why a leadership was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lost {
+    /// Somebody deleted its entry.
+    Deleted,
+    /// For any other reason.
+    Otherwise,
 }
 
 /// What a fault may disturb.

@@ -5,7 +5,7 @@ mod line;
 mod value;
 
 pub use calls::{Call, calls};
-pub use line::{Held, Leadership, Line, Op, Outcome, Seen, Trouble, What};
+pub use line::{Held, Leadership, Line, Lost, Op, Outcome, Seen, Trouble, What};
 pub use value::Value;
 
 use std::io::{BufRead, BufReader, Write};

@@ -1,12 +1,17 @@
 use std::time::Duration;
 
-use coord_harness::Proxy;
+use coord_harness::{Direction, Flow, Proxy};
 use rustix::process::Signal;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::{Fault, Server, Step, Way, expire, quota};
 use crate::history::What;
 use crate::stage::{Cast, Cluster, Scribe};
+
+/// How late slow answers are. A renewal on etcd takes several of them, and has a sixth of its ttl.
+const SLOW: Duration = Duration::from_millis(450);
+/// Nobody may lead at all.
+const RENEWAL: Duration = Duration::from_secs(5);
 
 /// Breaks things, and mends them.
 pub struct Nemesis<'a> {
@@ -25,6 +30,9 @@ impl Nemesis<'_> {
         if step.fault == Fault::Replace {
             // Who is wiped must be able to learn again from a majority that remembers.
             self.cluster.wait_ready().await;
+        }
+        if step.renewed {
+            self.renewal().await;
         }
         let begin = |target: String| {
             self.scribe.say(
@@ -62,6 +70,14 @@ impl Nemesis<'_> {
             Fault::Way(way) => {
                 begin(name);
                 self.on_ways(way, step.hold, |actor, _| actor == client).await;
+            }
+            Fault::CutToTheEnd => {
+                begin(name);
+                self.cast.actors[client].ways.iter().for_each(Proxy::cut);
+                sleep(step.hold / 2).await;
+                self.cast.quiet().await;
+                sleep(step.hold / 2).await;
+                self.cast.actors[client].ways.iter().for_each(Proxy::pass);
             }
             Fault::KillClient => {
                 begin(name);
@@ -137,6 +153,12 @@ impl Nemesis<'_> {
             Way::Cut => each(Proxy::cut),
             Way::HalfOpen => each(Proxy::black_hole),
             Way::Delay => each(|way| way.delay(Duration::from_millis(150))),
+            Way::SlowThenSilent => {
+                each(|way| way.set(Direction::ToClient, Flow::Delay(SLOW)));
+                sleep(hold / 3).await;
+                self.renewal().await;
+                each(Proxy::black_hole);
+            }
             Way::DropAnswers => each(Proxy::drop_answers),
             Way::LateRequests => each(Proxy::hold_requests),
             Way::Reset => {
@@ -191,6 +213,25 @@ impl Nemesis<'_> {
             }
             Cluster::ZooKeeper(zookeeper) => expire::expire(zookeeper, lease).await.map_err(|error| error.to_string()),
         });
+    }
+
+    /// Waits until somebody's leadership is extended.
+    async fn renewal(&self) {
+        let newest = || {
+            self.scribe.latest(|line| match &line.what {
+                What::Valid { leadership, until } => Some((leadership.lease, *until)),
+                _ => None,
+            })
+        };
+        let end = Instant::now() + RENEWAL;
+        let before = newest();
+        while Instant::now() < end {
+            match (before, newest()) {
+                (Some((lease, before)), Some((now, until))) if lease == now && until > before => return,
+                (None, Some(_)) => return,
+                _ => sleep(Duration::from_millis(5)).await,
+            }
+        }
     }
 
     async fn servers(&self, which: Server, pick: u64) -> Vec<usize> {

@@ -22,7 +22,9 @@ pub enum Fault {
     RestartClient,
     /// Something with the ways of one client.
     Way(Way),
-    /// The same with the ways of all clients.
+    /// One client cut off; meanwhile all work ends. Nothing comes after it.
+    CutToTheEnd,
+    /// The same as `Way` with the ways of all clients.
     AllWays(Way),
     /// The same with the ways of all clients to one server.
     OneServer(Way),
@@ -58,6 +60,8 @@ pub enum Way {
     HalfOpen,
     /// Everything is late.
     Delay,
+    /// Answers are late; once a leader was renewed all the same, everything is swallowed.
+    SlowThenSilent,
     /// Connections are reset again and again.
     Reset,
     /// Requests arrive, answers do not.
@@ -68,10 +72,11 @@ pub enum Way {
 
 impl Way {
     /// All of them.
-    pub const ALL: [Way; 6] = [
+    pub const ALL: [Way; 7] = [
         Way::Cut,
         Way::HalfOpen,
         Way::Delay,
+        Way::SlowThenSilent,
         Way::Reset,
         Way::DropAnswers,
         Way::LateRequests,
@@ -107,7 +112,7 @@ impl Fault {
     pub fn trouble(self) -> Trouble {
         match self {
             Fault::KillClient | Fault::PauseClient | Fault::RestartClient => Trouble::Client,
-            Fault::Way(_) | Fault::AllWays(_) | Fault::OneServer(_) => Trouble::Ways,
+            Fault::Way(_) | Fault::AllWays(_) | Fault::OneServer(_) | Fault::CutToTheEnd => Trouble::Ways,
             _ => Trouble::Servers,
         }
     }
@@ -127,6 +132,7 @@ impl fmt::Display for Fault {
             Fault::Way(way) => format!("{way} one client"),
             Fault::AllWays(way) => format!("{way} all clients"),
             Fault::OneServer(way) => format!("{way} one server"),
+            Fault::CutToTheEnd => "cut one client to the end".into(),
             Fault::Transfer => "transfer leadership".into(),
             Fault::Compact => "compact and defragment".into(),
             Fault::Revoke => "revoke a leader's lease".into(),
@@ -142,6 +148,7 @@ impl fmt::Display for Way {
             Way::Cut => "cut",
             Way::HalfOpen => "half-open",
             Way::Delay => "delay",
+            Way::SlowThenSilent => "slow, then half-open,",
             Way::Reset => "reset",
             Way::DropAnswers => "answers dropped",
             Way::LateRequests => "late requests",

@@ -18,6 +18,8 @@ pub struct Step {
     pub hold: Duration,
     /// Picks the one to whom it happens.
     pub pick: u64,
+    /// Whether it waits for the moment when a leader's lease was just renewed.
+    pub renewed: bool,
 }
 
 /// So many seeds in a row get all faults between them, if their schedules are long enough.
@@ -55,6 +57,7 @@ pub fn schedule(seed: u64, store: Store, length: Duration) -> Vec<Step> {
             fault: deck[(start + number) % deck.len()],
             hold,
             pick: random.random_range(0..u64::MAX),
+            renewed: random.random_bool(0.5),
         });
     }
     steps

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::{Cluster, Scribe};
-use crate::client::ClientConfig;
+use crate::client::{ClientConfig, ELECTIONS, Part};
 use crate::history::{Line, What};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -115,6 +115,25 @@ impl Cast {
         eventually(PATIENCE, &format!("{who} is ready"), async || {
             let ready = |line: &Line| (line.who == who && matches!(line.what, What::Ready { .. })).then_some(());
             self.scribe.latest(ready)
+        })
+        .await;
+    }
+
+    /// Waits until it works, and if elections are held and nobody leads yet, until it does.
+    pub async fn leads(&self, number: usize) {
+        self.ready(number).await;
+        if !self.actors[number].config.parts.contains(&Part::Elections) {
+            return;
+        }
+        eventually(PATIENCE, "both elections have a leader", async || {
+            let led = ELECTIONS.iter().filter(|election| {
+                let elected = |line: &Line| match &line.what {
+                    What::Elected(leadership) => (leadership.election == **election).then_some(()),
+                    _ => None,
+                };
+                self.scribe.latest(elected).is_some()
+            });
+            led.count() == ELECTIONS.len()
         })
         .await;
     }
