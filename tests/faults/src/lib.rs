@@ -14,6 +14,6 @@ mod stage;
 mod timeline;
 
 pub use report::{Report, Summary};
-pub use run::{RunOptions, Ran, run};
+pub use run::{Ran, RunOptions, run, run_with};
 pub use stage::{Actor, Cast, Cluster, Scribe};
 pub use timeline::timeline;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use crate::check::{self, Verdict};
-use crate::client::{ClientConfig, Mutant, Part, Store};
+use crate::client::{CALL_DEADLINE, ClientConfig, Mutant, Part, Store};
 use crate::history::{Line, What};
 use crate::nemesis::{Nemesis, Step, schedule};
 use crate::report::calls_a_second;
@@ -27,6 +27,8 @@ pub struct RunOptions {
     pub nodes: usize,
     /// How many clients; four, and a bare one.
     pub clients: usize,
+    /// The deadline of their calls.
+    pub call_deadline: Duration,
     /// The time to live of their sessions.
     pub ttl: Duration,
     /// How long a leader leads at most.
@@ -52,6 +54,7 @@ impl RunOptions {
             program,
             nodes: 3,
             clients: 4,
+            call_deadline: CALL_DEADLINE,
             ttl: Duration::from_secs(3),
             longest_term: Duration::from_secs(8),
             parts: vec![
@@ -91,7 +94,17 @@ const TELLING: Duration = Duration::from_secs(8);
 /// # Errors
 /// When servers or clients cannot be started, or the store cannot be read in the end.
 pub async fn run(options: &RunOptions) -> Result<Ran, Box<dyn std::error::Error + Send + Sync>> {
-    let scribe = Scribe::default();
+    run_with(options, Scribe::default()).await
+}
+
+/// Runs it, and leaves its history with the scribe, whatever happens.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_with(
+    options: &RunOptions,
+    scribe: Scribe,
+) -> Result<Ran, Box<dyn std::error::Error + Send + Sync>> {
     let cluster = Cluster::start(options.store, options.nodes).await;
     let judge = Judge::new(&cluster, &scribe)?;
     let witness = Witness::start(&cluster, &scribe, options.ttl).await?;
@@ -165,6 +178,7 @@ fn config(options: &RunOptions) -> ClientConfig {
         servers: vec![],
         who: String::new(),
         incarnation: 0,
+        call_deadline: options.call_deadline,
         ttl: options.ttl,
         seed: options.seed,
         parts: options.parts.clone(),

@@ -27,6 +27,7 @@ fn options(parts: &[Part], plan: Vec<Step>) -> RunOptions {
         plan: Some(plan),
         longest_term: Duration::from_secs(600),
         to_the_end: false,
+        call_deadline: Duration::from_secs(4),
         ..RunOptions::new(Store::Etcd, 1, Duration::ZERO, program)
     }
 }
@@ -58,16 +59,17 @@ async fn caught(options: RunOptions, mutant: Mutant, checker: &str, with: &str) 
 async fn a_write_that_was_sent_is_sent_again() {
     // Shorter than a call's deadline: what is sent again has its answer.
     let lost = step(Fault::AllWays(Way::DropAnswers), 700);
-    let options = options(&[Part::Registers], vec![lost; 6]);
+    let options = options(&[Part::Registers], vec![lost; 8]);
     caught(options, Mutant::RetryOfSentWrite, "linearizability", "no order from").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deadline_counts_from_the_answer() {
     // Each renewal's answer comes late; after one, nothing more gets through until the lease has surely ended.
-    let silent = step(Fault::Way(Way::SlowThenSilent), 20_000);
+    let silent = step(Fault::Way(Way::SlowThenSilent), 25_000);
     let options = RunOptions {
-        ttl: Duration::from_secs(12),
+        // Long enough for a difference that no busy machine hides.
+        ttl: Duration::from_secs(15),
         ..options(&[Part::Elections], vec![silent])
     };
     caught(options, Mutant::DeadlineFromAnswer, "elections", "both valid").await;

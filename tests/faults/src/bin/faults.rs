@@ -8,7 +8,7 @@ use std::time::Duration;
 use coord_faults::check::check;
 use coord_faults::client::{self, Store};
 use coord_faults::history::{load, save};
-use coord_faults::{Ran, Report, RunOptions, Summary, run, timeline};
+use coord_faults::{Ran, Report, RunOptions, Scribe, Summary, run_with, timeline};
 
 const HELP: &str = "\
 faults run [--store etcd|zookeeper] [--schedules 20] [--seconds 60] [--seed 1] [--out target/faults]
@@ -89,30 +89,25 @@ async fn run_all(args: &[&str]) -> Result<bool, Box<dyn Error>> {
                 flags.length.as_secs()
             );
             // In a task of its own: servers that do not come up panic, and the others still have their turn.
-            let ran = match tokio::spawn(async move { run(&options).await }).await {
-                Ok(Ok(ran)) => ran,
-                Ok(Err(error)) => {
-                    println!("{} seed {seed}: {error}\n  replay: {replay}", store.name());
-                    right = false;
-                    continue;
-                }
-                Err(panic) => {
-                    println!("{} seed {seed}: {panic}\n  replay: {replay}", store.name());
-                    right = false;
-                    continue;
-                }
+            let scribe = Scribe::default();
+            let running = {
+                let scribe = scribe.clone();
+                tokio::spawn(async move { run_with(&options, scribe).await })
             };
-            let summary = keep(&flags.out, store, seed, ran)?;
-            println!("{:9} {summary}", store.name());
-            for verdict in &summary.verdicts {
-                for violation in verdict.violations.iter().take(5) {
-                    println!("  {}: {violation}", verdict.checker);
+            let why = match running.await {
+                Ok(Ok(ran)) => {
+                    let summary = keep(&flags.out, store, seed, ran)?;
+                    tell(store, &summary, &replay);
+                    runs.push(summary);
+                    continue;
                 }
-            }
-            if !summary.is_right() {
-                println!("  replay: {replay}");
-            }
-            runs.push(summary);
+                Ok(Err(error)) => error.to_string(),
+                Err(panic) => panic.to_string(),
+            };
+            right = false;
+            println!("{} seed {seed}: {why}\n  replay: {replay}", store.name());
+            let (lines, verdicts) = (scribe.lines(), vec![]);
+            keep(&flags.out, store, seed, Ran { lines, verdicts })?;
         }
         reports.push(Report { store, runs });
     }
@@ -121,6 +116,18 @@ async fn run_all(args: &[&str]) -> Result<bool, Box<dyn Error>> {
         right &= report.is_right();
     }
     Ok(right)
+}
+
+fn tell(store: Store, summary: &Summary, replay: &str) {
+    println!("{:9} {summary}", store.name());
+    for verdict in &summary.verdicts {
+        for violation in verdict.violations.iter().take(5) {
+            println!("  {}: {violation}", verdict.checker);
+        }
+    }
+    if !summary.is_right() {
+        println!("  replay: {replay}");
+    }
 }
 
 /// The history and the picture of a run, to look at later.

@@ -27,18 +27,30 @@ impl Bare {
     pub(super) async fn open(config: &ClientConfig) -> Result<Bare, Box<dyn Error>> {
         match config.store {
             Store::Etcd => Ok(Bare::Etcd(etcd_client::Client::connect(&config.servers, None).await?)),
-            Store::ZooKeeper => {
+            Store::ZooKeeper => loop {
                 let servers = config.servers.join(",");
-                let client = connect(&servers).await?;
-                for path in [CHAINED, BLIND] {
-                    let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
-                    client.mkdir(&format!("/bare{path}"), &options).await?;
+                match begun(&servers).await {
+                    Ok(client) => {
+                        let client = Mutex::new(Some(client));
+                        return Ok(Bare::ZooKeeper { servers, client });
+                    }
+                    Err(error) => {
+                        eprintln!("bare client: {error}");
+                        tokio::time::sleep(Duration::from_millis(200)).await;
+                    }
                 }
-                let client = Mutex::new(Some(client));
-                Ok(Bare::ZooKeeper { servers, client })
-            }
+            },
         }
     }
+}
+
+async fn begun(servers: &str) -> Result<ZkClient, ZkError> {
+    let client = connect(servers).await?;
+    for path in [CHAINED, BLIND] {
+        let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+        client.mkdir(&format!("/bare{path}"), &options).await?;
+    }
+    Ok(client)
 }
 
 async fn connect(servers: &str) -> Result<ZkClient, ZkError> {

@@ -6,7 +6,7 @@ use coord_etcd::{EtcdConfig, EtcdCoordinator};
 use coord_zk::{ZkConfig, ZkCoordinator};
 use serde::{Deserialize, Serialize};
 
-use super::{CALL_DEADLINE, Mutant};
+use super::Mutant;
 
 /// Which store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,6 +45,8 @@ pub struct ClientConfig {
     pub who: String,
     /// Which client it is, and no other before or after: its values are known by it.
     pub incarnation: u64,
+    /// The deadline of its calls.
+    pub call_deadline: Duration,
     /// The time to live of its session.
     pub ttl: Duration,
     /// For its choices.
@@ -86,16 +88,16 @@ impl Store {
     ///
     /// # Errors
     /// When the configuration cannot work.
-    pub fn open(self, servers: &[String], env: Env) -> Result<Arc<dyn Coordinator>> {
+    pub fn open(self, servers: &[String], call_deadline: Duration, env: Env) -> Result<Arc<dyn Coordinator>> {
         Ok(match self {
             Store::Etcd => {
                 let mut config = EtcdConfig::new(servers);
-                config.call_deadline = CALL_DEADLINE;
+                config.call_deadline = call_deadline;
                 EtcdCoordinator::open(config, env)?
             }
             Store::ZooKeeper => {
                 let config = ZkConfig {
-                    call_deadline: CALL_DEADLINE,
+                    call_deadline,
                     session_timeout: Duration::from_secs(3),
                     tick: TICK,
                     ..ZkConfig::new(servers.join(","))

@@ -84,7 +84,7 @@ async fn ours(
     phase: &watch::Sender<Phase>,
     phases: &watch::Receiver<Phase>,
 ) -> Result<(), Box<dyn Error>> {
-    let mut coordinator = config.store.open(&config.servers, env.clone())?;
+    let mut coordinator = config.store.open(&config.servers, config.call_deadline, env.clone())?;
     if let Some(mutant) = config.mutant {
         coordinator = Arc::new(Wrong::new(coordinator, mutant));
     }

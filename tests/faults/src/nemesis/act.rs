@@ -8,10 +8,10 @@ use super::{Fault, Server, Step, Way, expire, quota};
 use crate::history::What;
 use crate::stage::{Cast, Cluster, Scribe};
 
-/// How late slow answers are. A renewal on etcd takes several of them, and has a sixth of its ttl.
-const SLOW: Duration = Duration::from_millis(450);
+/// How late slow answers are. A renewal on etcd takes three of them.
+const SLOW: Duration = Duration::from_millis(700);
 /// Nobody may lead at all.
-const RENEWAL: Duration = Duration::from_secs(5);
+const RENEWAL: Duration = Duration::from_secs(8);
 
 /// Breaks things, and mends them.
 pub struct Nemesis<'a> {

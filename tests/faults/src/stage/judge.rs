@@ -5,7 +5,7 @@ use coord_api::{Coordinator, Directory, Env, Error, Key};
 use tokio::task::JoinHandle;
 
 use super::{Cluster, Scribe};
-use crate::client::{CHAINED, ELECTIONS, FENCED, KEYS, SERVICE};
+use crate::client::{CALL_DEADLINE, CHAINED, ELECTIONS, FENCED, KEYS, SERVICE};
 use crate::history::{Held, What};
 
 /// Between two looks at the registry.
@@ -21,7 +21,7 @@ pub(crate) struct Judge {
 
 impl Judge {
     pub(crate) fn new(cluster: &Cluster, scribe: &Scribe) -> Result<Judge, Error> {
-        let coordinator = cluster.store().open(&cluster.addrs(), Env::system())?;
+        let coordinator = cluster.store().open(&cluster.addrs(), CALL_DEADLINE, Env::system())?;
         let listing = tokio::spawn(list(coordinator.clone(), scribe.clone()));
         Ok(Judge {
             coordinator,
