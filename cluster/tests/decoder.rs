@@ -70,6 +70,7 @@ fn messages() -> Vec<Message> {
             strength: Strength { live: 3, first: me() },
         },
         Message::Moved(Successor {
+            decision: 1,
             cluster: ClusterId(4),
             contacts: vec![me()],
         }),

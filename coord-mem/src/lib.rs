@@ -38,4 +38,4 @@ mod timer;
 pub use client::MemClient;
 pub use faults::{Fault, Faults, GiveUp, Odds};
 pub use options::StoreOptions;
-pub use store::MemStore;
+pub use store::{MemStore, WeakMemStore};

@@ -1,6 +1,6 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use coord_api::{Env, Instant, Target};
 
@@ -14,6 +14,10 @@ use crate::{MemClient, StoreOptions};
 /// [`Closed`](coord_api::ErrorKind::Closed).
 #[derive(Debug, Clone)]
 pub struct MemStore(Arc<Shared>);
+
+/// A way to a [`MemStore`] that does not keep it alive.
+#[derive(Debug, Clone)]
+pub struct WeakMemStore(Weak<Shared>);
 
 pub(crate) struct Shared {
     pub(crate) env: Env,
@@ -52,9 +56,23 @@ impl MemStore {
         Arc::new(MemClient::new(self.0.clone()))
     }
 
+    /// A way to the store that does not keep it alive.
+    pub fn downgrade(&self) -> WeakMemStore {
+        WeakMemStore(Arc::downgrade(&self.0))
+    }
+
     /// How many watches the store holds, of all clients: what a leak test counts.
     pub fn watch_count(&self) -> usize {
         self.0.access(|state, _| state.watch_count())
+    }
+}
+
+// === impl WeakMemStore ===
+
+impl WeakMemStore {
+    /// The store, if a handle or client of it is left.
+    pub fn upgrade(&self) -> Option<MemStore> {
+        self.0.upgrade().map(MemStore)
     }
 }
 

@@ -166,6 +166,15 @@ pub(crate) enum Barrier {
     Lost(zookeeper_client::Error),
 }
 
+impl From<Barrier> for zookeeper_client::Error {
+    fn from(barrier: Barrier) -> Self {
+        match barrier {
+            Barrier::Lost(error) => error,
+            Barrier::Over => zookeeper_client::Error::SessionExpired,
+        }
+    }
+}
+
 /// The transaction behind [`Conn::barrier`]; it has left when this returns. One that fails is a transaction, too: its
 /// refusal goes through the quorum.
 pub(crate) fn commit_check<'a>(client: &'a Client) -> impl Future<Output = Result<(), Barrier>> + Send + use<'a> {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Default)]
 pub(crate) struct Fresh {
     elsewhere: AtomicU64,
-    synced: AtomicU64,
+    caught_up: AtomicU64,
 }
 
 /// Something happened on another session that the shared connection has to catch up with.
@@ -17,15 +17,15 @@ impl Fresh {
         self.elsewhere.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Whether a read on the shared connection needs a `sync` before it.
+    /// Whether a read on the shared connection needs a barrier before it.
     pub(crate) fn behind(&self) -> Option<Behind> {
         let elsewhere = self.elsewhere.load(Ordering::SeqCst);
-        (elsewhere > self.synced.load(Ordering::SeqCst)).then_some(Behind(elsewhere))
+        (elsewhere > self.caught_up.load(Ordering::SeqCst)).then_some(Behind(elsewhere))
     }
 
-    /// A `sync` that was sent after `behind` was taken is answered.
+    /// A barrier that was sent after `behind` was taken is answered.
     pub(crate) fn caught_up(&self, behind: Behind) {
-        self.synced.fetch_max(behind.0, Ordering::SeqCst);
+        self.caught_up.fetch_max(behind.0, Ordering::SeqCst);
     }
 }
 
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_write_during_a_sync_needs_another_one() {
+    fn a_write_during_a_barrier_needs_another_one() {
         let fresh = Fresh::default();
         assert!(fresh.behind().is_none());
         fresh.moved_elsewhere();

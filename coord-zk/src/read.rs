@@ -7,7 +7,7 @@ use futures::{StreamExt, TryStreamExt};
 use zookeeper_client::{Client, Error as ZkError, MultiReadResult, Stat};
 
 use crate::call::Call;
-use crate::conn::{Barrier, commit_check};
+use crate::conn::commit_check;
 use crate::envelope;
 use crate::faults;
 use crate::inner::Inner;
@@ -41,8 +41,7 @@ impl Inner {
                     let get = client.get_data(key.as_str());
                     match futures::join!(barrier, get) {
                         (Ok(()), answer) => answer,
-                        (Err(Barrier::Lost(error)), _) => Err(error),
-                        (Err(Barrier::Over), _) => Err(ZkError::SessionExpired),
+                        (Err(barrier), _) => Err(barrier.into()),
                     }
                 }
             })
@@ -99,8 +98,10 @@ impl Inner {
         Ok(entries)
     }
 
-    /// Reads on the shared connection, after a `sync` if this coordinator wrote on another session since the last one.
-    /// Reads are repeated when the connection is lost; only what the server says itself comes back as an error.
+    /// Reads on the shared connection, behind a barrier if this coordinator wrote on another session since the last one.
+    /// The barrier is a transaction: ZooKeeper's `sync` is none on a connection to the leader, where it waits for
+    /// nothing, although a follower may have answered a write that the leader has yet to apply to its own tree. Reads are
+    /// repeated when the connection is lost; only what the server says itself comes back as an error.
     pub(crate) async fn read<T, F, Fut>(&self, make: F) -> Result<T, ZkError>
     where
         T: Send + 'static,
@@ -118,8 +119,10 @@ impl Inner {
                             None => read.await,
                             Some(_) => {
                                 // Both leave at once, in this order.
-                                let (synced, answer) = futures::join!(client.sync("/"), read);
-                                synced.and(answer)
+                                match futures::join!(commit_check(&client), read) {
+                                    (Ok(()), answer) => answer,
+                                    (Err(barrier), _) => Err(barrier.into()),
+                                }
                             }
                         }
                     }

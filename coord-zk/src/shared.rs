@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use zookeeper_client::{Client, Error as ZkError, SessionInfo};
 
 use crate::ZkConfig;
-use crate::conn::{Barrier, Conn, commit_check, ended};
+use crate::conn::{Conn, commit_check, ended};
 use crate::faults;
 use crate::session::{self, Pause};
 
@@ -119,8 +119,7 @@ impl Keeper {
         loop {
             let ready = match commit_check(client).await {
                 Ok(()) => session::make_root(client, &self.config).await,
-                Err(Barrier::Lost(error)) => Err(error),
-                Err(Barrier::Over) => Err(ZkError::SessionExpired),
+                Err(barrier) => Err(barrier.into()),
             };
             match ready {
                 Ok(()) => return true,

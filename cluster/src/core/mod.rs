@@ -133,7 +133,7 @@ pub struct Core {
     moving_since: Option<Duration>,
     /// The cluster that this node came from, for stragglers who are still there.
     moved: Option<(ClusterId, Successor)>,
-    /// Addresses that were put down, and until when to look whether they are alive on the other side of a partition.
+    /// Addresses that were put down, and since when: they may be alive on the other side of a partition.
     estranged: BTreeMap<Address, Duration>,
     facts: Facts,
     out: Vec<Output>,
@@ -225,6 +225,7 @@ impl Core {
             Input::Down { node } => self.down(&[node], now),
             Input::SetMeta { key, value } => self.set_meta(key, value, now),
         }
+        self.contradict(now);
         self.lead(now);
         self.report();
         std::mem::take(&mut self.out)
@@ -326,6 +327,10 @@ impl Core {
         let before = gossip.state().digest();
         let mut state = gossip.state().clone();
         change(&mut state);
+        debug_assert!(
+            gossip.state().legal_steps_to(&state),
+            "an illegal change of a member's state"
+        );
         if state.digest() != before {
             state.bump(self.key);
             self.adopt(Snapshot::new(state), SeenSet::new(), Origin::Own, now);

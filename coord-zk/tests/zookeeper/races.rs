@@ -118,3 +118,28 @@ async fn parents_may_vanish_under_whoever_uses_them() {
         .unwrap();
     coordinator.renew(grant.lease).await.unwrap();
 }
+
+/// Some of the shared connections lead to the ensemble's leader, where ZooKeeper's `sync` waits for nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_see_own_writes_whichever_servers_the_sessions_are_on() {
+    let ensemble = support::ensemble(3).await;
+    let clients = (0..8).map(async |n| {
+        let client = open(config(ensemble.connect_string()));
+        let grant = client.grant(Duration::from_secs(4)).await.unwrap();
+        let _kept = keep(&client, grant);
+        let dir = key(&format!("/dir{n}"));
+        for round in 0..150 {
+            let entry = client.create_sequential(&dir, "x", grant.lease).await.unwrap();
+            let seen = client.children(&dir).await.unwrap();
+            assert_eq!(
+                seen,
+                std::slice::from_ref(&entry),
+                "client {n}, round {round}, after the create"
+            );
+            client.delete(&entry.key, entry.version.into()).await.unwrap();
+            let seen = client.get(&entry.key).await.unwrap();
+            assert_eq!(seen, None, "client {n}, round {round}, after the delete");
+        }
+    });
+    futures::future::join_all(clients).await;
+}
