@@ -1,6 +1,8 @@
 use std::fmt;
 use std::panic::Location;
 
+use coord_api::{ErrorKind, LeaseId};
+
 /// A value of half a megabyte in a message helps nobody.
 const LONGEST: usize = 1500;
 
@@ -9,6 +11,7 @@ const LONGEST: usize = 1500;
 pub struct Failure {
     message: String,
     inconclusive: bool,
+    lost: Option<LeaseId>,
 }
 
 /// What a behaviour, or a step of it, ends with.
@@ -27,6 +30,7 @@ impl Failure {
         Failure {
             message: format!("{message} ({file}:{})", at.line()),
             inconclusive: false,
+            lost: None,
         }
     }
 
@@ -44,6 +48,11 @@ impl Failure {
         }
     }
 
+    /// The lease that had ended where it was to be used.
+    pub(crate) fn lost(&self) -> Option<LeaseId> {
+        self.lost
+    }
+
     pub(crate) fn is_inconclusive(&self) -> bool {
         self.inconclusive
     }
@@ -53,7 +62,14 @@ impl Failure {
 impl From<coord_api::Error> for Failure {
     #[track_caller]
     fn from(error: coord_api::Error) -> Failure {
-        Failure::new(format!("expected success, saw {error:?}"))
+        let lost = match error.kind() {
+            ErrorKind::LeaseLost(lease) => Some(*lease),
+            _ => None,
+        };
+        Failure {
+            lost,
+            ..Failure::new(format!("expected success, saw {error:?}"))
+        }
     }
 }
 

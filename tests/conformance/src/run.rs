@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 
 use crate::failure::{Checked, Failure};
+use crate::lease::TTL;
 use crate::{BEHAVIOURS, Opener, Scratch};
 
 /// The longest that one behaviour may take; those that wait for a lease to end take its ttl and slack.
@@ -108,15 +109,19 @@ async fn checked(behaviour: &Behaviour, opener: &dyn Opener) -> Checked {
 
 async fn checked_once(behaviour: &Behaviour, opener: &dyn Opener) -> Checked {
     let scratch = Scratch::open(opener, behaviour.name).await?;
+    let started = tokio::time::Instant::now();
     let check = AssertUnwindSafe((behaviour.check)(&scratch)).catch_unwind();
     let result = match tokio::time::timeout(DEADLINE, check).await {
         Ok(Ok(result)) => result,
         Ok(Err(panic)) => Err(Failure::new(format!("it panicked: {}", panic_text(&*panic)))),
         Err(_) => Err(Failure::new(format!("it was not done within {DEADLINE:?}"))),
     };
-    // Without the leases that it relies on, what a behaviour sees means nothing.
     let result = match result {
-        Err(failure) if scratch.missed_renewals() => Err(failure.made_inconclusive()),
+        // Without the leases that it relies on, what a behaviour sees means nothing: those that were to be kept, and
+        // those that were to last a ttl, which has passed.
+        Err(failure) if scratch.missed_renewals() || started.elapsed() >= TTL && scratch.keeps_not(failure.lost()) => {
+            Err(failure.made_inconclusive())
+        }
         result => result,
     };
     // What went wrong first says more than what the clean-up met after it.

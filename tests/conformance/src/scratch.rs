@@ -32,6 +32,7 @@ pub struct Scratch<'a> {
     prefix: Key,
     opened: Mutex<Vec<Arc<dyn Coordinator>>>,
     renewing: Mutex<Vec<Task>>,
+    kept: Mutex<Vec<LeaseId>>,
     missed: Arc<AtomicBool>,
 }
 
@@ -49,6 +50,7 @@ impl<'a> Scratch<'a> {
             prefix,
             opened: Mutex::default(),
             renewing: Mutex::default(),
+            kept: Mutex::default(),
             missed: Arc::default(),
         })
     }
@@ -81,7 +83,14 @@ impl<'a> Scratch<'a> {
         let (lease, renewing) = kept(client, self.missed.clone()).await?;
         let mut all = self.renewing.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(renewing);
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(lease);
         Ok(lease)
+    }
+
+    /// Whether this is a lease, and none that is renewed.
+    pub(crate) fn keeps_not(&self, lease: Option<LeaseId>) -> bool {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        lease.is_some_and(|lease| !kept.contains(&lease))
     }
 
     /// Whether a lease that was to be kept was not renewed within its ttl.

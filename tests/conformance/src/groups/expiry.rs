@@ -1,6 +1,6 @@
 use coord_api::{CoordinatorExt, ErrorKind};
 
-use crate::failure::Checked;
+use crate::failure::{Checked, Failure};
 use crate::lease::{ALLOWANCE, Answered, LOOK_EVERY, ends_in_time, gone_by, gone_now, granted, renewed};
 use crate::scratch::{Scratch, key};
 
@@ -44,10 +44,13 @@ pub(crate) async fn renewals_keep_a_lease_and_prove_it(scratch: &Scratch<'_>) ->
             grant.valid_until >= last.valid_until,
             "expected a renewal never to shorten the proof {last:?}, saw {grant:?}"
         );
+        let answered = env.now();
+        if answered - before > grant.ttl / 2 {
+            return Err(Failure::inconclusive("the pace could not be kept"));
+        }
         check!(
-            grant.valid_until >= before + grant.ttl && grant.valid_until <= env.now() + grant.ttl,
-            "expected proof for one ttl from {before:?} at least, and for at most one from a moment of sending, saw \
-             {grant:?}"
+            grant.valid_until > answered && grant.valid_until <= answered + grant.ttl,
+            "expected proof after {answered:?} and for at most one ttl from a moment of sending, saw {grant:?}"
         );
         let seen = observer.get_latest(&entry.key).await?;
         if env.now() < grant.valid_until {
