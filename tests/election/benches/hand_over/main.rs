@@ -21,7 +21,7 @@ use zookeeper_client::{Acls, Client as ZooKeeper, CreateMode};
 const ROUNDS: usize = 300;
 /// Rounds that do not count.
 const WARM_UP: usize = 10;
-/// After each round: those who lost or joined again have settled.
+/// After each change: those who lost or joined again have settled.
 const SETTLE: Duration = Duration::from_millis(50);
 /// A standby that has joined only now.
 const JUST_JOINED: Duration = Duration::from_millis(20);
@@ -112,6 +112,8 @@ impl Side {
             for (field, row) in &mut fields {
                 let change = field.hand_over().await;
                 field.join(change.was);
+                // Joining is not what is measured, here or in the next field.
+                tokio::time::sleep(SETTLE).await;
                 if counts {
                     row.times.push(change.took);
                     row.calls.push(change.calls);
