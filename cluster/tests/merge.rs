@@ -36,7 +36,7 @@ fn change() -> impl Strategy<Value = Change> {
             .prop_map(|(key, value)| Change::Meta(key, value)),
         1 => ("[ab]", proptest::collection::vec(node(), 0..3)).prop_map(|(path, nodes)| Change::Partition(path, nodes)),
         1 => (node(), node(), any::<bool>()).prop_map(|(from, to, done)| Change::Pending(from, to, done)),
-        1 => (1u64..4).prop_map(Change::Successor),
+        1 => (1u64..5).prop_map(Change::Successor),
         3 => (0usize..3).prop_map(Change::Exchange),
     ]
 }
@@ -93,7 +93,8 @@ fn apply(state: &mut GossipState, replica: usize, change: Change) {
             );
         }
         Change::Successor(id) => state.set_successor(Successor {
-            cluster: ClusterId(id),
+            decision: id % 2,
+            cluster: ClusterId(id + 4),
             contacts: vec![],
         }),
         Change::Exchange(_) => {}

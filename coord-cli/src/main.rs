@@ -3,11 +3,14 @@
 mod app;
 mod cli;
 mod commands;
+mod entry_row;
 mod escape;
 mod exit;
 mod guardian;
 mod output;
+mod progress;
 mod shutdown;
+mod value_arg;
 mod waiting;
 
 use clap::Parser;

@@ -5,8 +5,9 @@ use crate::message::Strength;
 use crate::state::{SeenSet, Snapshot};
 use crate::{Address, Event, Incarnation, MemberState, Message, NodeId, Phase};
 
-/// How long an address that was put down is looked for on the other side of a partition.
-const ESTRANGED_FOR: Duration = Duration::from_secs(3600);
+/// For how long an address that was put down is looked for often; after that now and then, but for ever: a partition
+/// may last for days.
+pub(super) const ESTRANGED_FRESH: Duration = Duration::from_secs(3600);
 /// How many such addresses are remembered.
 const MAX_ESTRANGED: usize = 128;
 /// How often, and to how many, a node tells of its own removal.
@@ -28,7 +29,7 @@ impl Core {
         if who == self.me {
             match self.phase {
                 Phase::Idle | Phase::Joining => return self.stop(true),
-                Phase::Member => self.leave_by = Some(now + within),
+                Phase::Member => self.leave_by = Some(now.saturating_add(within)),
                 Phase::Departing | Phase::Stopped => return,
             }
         }
@@ -64,6 +65,16 @@ impl Core {
 
     /// The new state says that this node is down or removed.
     pub(super) fn accept_fate(&mut self, snapshot: Snapshot, fate: Option<MemberState>, origin: Origin, now: Duration) {
+        if self.phase == Phase::Departing {
+            // It goes on saying farewell, with what it has just learned.
+            let my_index = snapshot.state().members().len();
+            self.gossip = Some(Gossip {
+                snapshot,
+                seen: SeenSet::new(),
+                my_index,
+            });
+            return;
+        }
         let removed = fate == Some(MemberState::Removed);
         let leaving = self.leave_by.is_some();
         if leaving && origin == Origin::Own {
@@ -157,7 +168,6 @@ impl Core {
         let (old, cluster) = (self.me.clone(), state.cluster());
         self.take_incarnation(known.unwrap_or(old.incarnation).max(old.incarnation).next());
         self.abandon_state();
-        self.estranged.clear();
         self.moved = None;
         let new = self.me.clone();
         self.emit(Event::Reborn { old, new });
@@ -198,11 +208,20 @@ impl Core {
             gossip.state().state_of(from),
             Some(MemberState::Down | MemberState::Removed)
         );
-        if dead_here && self.strength().is_some_and(|ours| !theirs.prevails_over(&ours)) {
+        // Of two sides that are equal in all else the higher address gives in, or they would argue for ever.
+        let stays = |ours: &Strength| {
+            ours.prevails_over(theirs) || (!theirs.prevails_over(ours) && self.me.address < from.address)
+        };
+        if dead_here && self.strength().is_some_and(|ours| stays(&ours)) {
             return self.send_gone(from.address.clone());
         }
-        if self.leave_by.is_some() || self.phase == Phase::Departing {
-            return self.stop(true);
+        if self.phase == Phase::Departing {
+            return self.farewell_heard();
+        }
+        if self.leave_by.is_some() {
+            // Removal follows on exiting; any other end was not agreed on.
+            let exiting = gossip.state().state_of(&self.me) == Some(MemberState::Exiting);
+            return self.stop(exiting);
         }
         let snapshot = gossip.snapshot.clone();
         self.be_reborn(&snapshot, Some(known), Some(from.address.clone()), now);
@@ -211,6 +230,7 @@ impl Core {
     /// Remembers the addresses that are put down, to notice when a partition between the two sides heals.
     pub(super) fn estrange_downed(&mut self, next: &Snapshot, now: Duration) {
         let Some(gossip) = &self.gossip else { return };
+        let mut lost = Vec::new();
         let mut later = next.state().members().iter().peekable();
         for member in gossip.state().members() {
             let node = member.node();
@@ -219,16 +239,25 @@ impl Core {
             let alive = later
                 .peek()
                 .is_some_and(|other| other.node() == node && other.state() < MemberState::Down);
-            if alive || member.state() == MemberState::Exiting || self.estranged.len() >= MAX_ESTRANGED {
+            if alive || member.state() == MemberState::Exiting {
                 continue;
             }
             let replaced = next
                 .state()
                 .incarnations_of(&node.address)
                 .any(|other| other.state() < MemberState::Down);
-            if !replaced {
-                self.estranged.insert(node.address.clone(), now + ESTRANGED_FOR);
+            if !replaced && !self.estranged.contains_key(&node.address) {
+                lost.push(node.address.clone());
             }
+        }
+        for address in lost {
+            if self.estranged.len() >= MAX_ESTRANGED {
+                let oldest = self.estranged.iter().min_by_key(|(_, since)| **since);
+                if let Some(oldest) = oldest.map(|(address, _)| address.clone()) {
+                    self.estranged.remove(&oldest);
+                }
+            }
+            self.estranged.insert(address, now);
         }
     }
 }

@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use rand::RngExt;
 
+use super::departure::ESTRANGED_FRESH;
 use super::{Core, DropReason, Gossip, Origin};
 use crate::message::{Envelope, Overview, SeenBy};
 use crate::state::{SeenSet, Snapshot};
@@ -12,8 +13,9 @@ use crate::{Address, MemberState, Message, NodeId, Phase};
 const UNSEEN_CHANCE: f64 = 0.8;
 /// How many such extra messages one node may get per round from all others together, on average.
 const UNSEEN_CROWD: f64 = 4.0;
-/// How likely a round includes a look at an address that was put down.
+/// How likely a round includes a look at an address that was put down, lately or long ago.
 const ESTRANGED_CHANCE: f64 = 0.2;
+const LONG_ESTRANGED_CHANCE: f64 = 0.02;
 
 impl Core {
     /// One round after the document: a random live node, and sometimes an unreachable one, a deputy, and one with
@@ -30,12 +32,32 @@ impl Core {
         for to in targets {
             self.send_overview(to, false);
         }
-        self.estranged.retain(|_, until| now < *until);
-        if !self.estranged.is_empty() && self.rng.random_bool(ESTRANGED_CHANCE) {
-            let nth = self.rng.random_range(0..self.estranged.len());
-            if let Some(to) = self.estranged.keys().nth(nth).cloned() {
-                self.send_overview(to, false);
-            }
+        self.visit_estranged(now);
+    }
+
+    fn visit_estranged(&mut self, now: Duration) {
+        if self.estranged.is_empty() {
+            return;
+        }
+        let nth = self.rng.random_range(0..self.estranged.len());
+        let Some((to, since)) = self.estranged.iter().nth(nth).map(|(to, since)| (to.clone(), *since)) else {
+            return;
+        };
+        let state = self.gossip.as_ref().map(Gossip::state);
+        if state.is_some_and(|state| {
+            state
+                .incarnations_of(&to)
+                .any(|member| member.state() < MemberState::Down)
+        }) {
+            self.estranged.remove(&to);
+            return;
+        }
+        let fresh = now < since + ESTRANGED_FRESH;
+        if self
+            .rng
+            .random_bool(if fresh { ESTRANGED_CHANCE } else { LONG_ESTRANGED_CHANCE })
+        {
+            self.send_overview(to, false);
         }
     }
 
@@ -48,6 +70,10 @@ impl Core {
         } = envelope;
         if to != self.me.address || from.address == self.me.address {
             return self.drop_message(DropReason::Misdirected);
+        }
+        if self.phase == Phase::Stopped {
+            // Whoever is told "not a member" takes this node for one that waits to become one.
+            return self.drop_message(DropReason::Stray);
         }
         match message {
             Message::Join { expected } => return self.receive_join(&from, expected, now),

@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use rand::RngExt;
 
-use super::{Core, DropReason, Gossip, Origin};
-use crate::state::{GossipState, SeenSet, Snapshot, Successor};
-use crate::{Address, ClusterId, Event, MemberState, Message, NodeId, Phase, Refusal};
+use super::{Core, DropReason, Origin};
+use crate::state::{GossipState, SeenSet, Snapshot};
+use crate::{Address, ClusterId, Event, Incarnation, MemberState, Message, NodeId, Phase, Refusal};
 
 /// How many contact points are remembered; more would not make success likelier.
 const MAX_CONTACTS: usize = 64;
@@ -24,6 +24,8 @@ pub(super) struct Attempt {
     rounds: u32,
     /// Whether a contact with a lower address said in this round that it waits as well.
     lower_waits: bool,
+    /// Whether the present contact has already called an incarnation of this node stale.
+    renamed: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,6 +34,8 @@ enum Purpose {
     Enter(ClusterId),
     /// Find out the id of the cluster that the whole own cluster is to join.
     Link,
+    /// Go over to the successor of the own cluster, and stay a member here until that lets this node in.
+    Move(ClusterId),
 }
 
 impl Attempt {
@@ -96,6 +100,7 @@ impl Core {
             persist,
             rounds: 0,
             lower_waits: false,
+            renamed: false,
         };
         self.attempt = Some(attempt);
         self.ask(now);
@@ -108,7 +113,7 @@ impl Core {
         };
         attempt.deadline = now + self.config.join_timeout;
         let message = match attempt.purpose {
-            Purpose::Enter(expected) => Message::Join { expected },
+            Purpose::Enter(expected) | Purpose::Move(expected) => Message::Join { expected },
             Purpose::Link => Message::Identify,
         };
         self.send(contact, message);
@@ -122,6 +127,7 @@ impl Core {
 
     fn ask_next(&mut self, now: Duration) {
         let Some(attempt) = &mut self.attempt else { return };
+        attempt.renamed = false;
         attempt.current += 1;
         if attempt.current < attempt.contacts.len() {
             return self.ask(now);
@@ -172,10 +178,7 @@ impl Core {
             return self.drop_message(DropReason::Stray);
         }
         match refusal {
-            Refusal::Stale(known) if self.phase == Phase::Joining && known >= self.me.incarnation => {
-                self.take_incarnation(known.next());
-                self.ask(now);
-            }
+            Refusal::Stale(known) if known >= self.me.incarnation => self.rename(known, now),
             Refusal::NotAMember => {
                 let lower = from.address < self.me.address;
                 self.attempt.iter_mut().for_each(|attempt| attempt.lower_waits |= lower);
@@ -185,9 +188,28 @@ impl Core {
         }
     }
 
+    /// A contact knows this address from a later life: asks again under a later incarnation still, but only once, or a
+    /// contact that says so each time would be asked without end.
+    fn rename(&mut self, known: Incarnation, now: Duration) {
+        let Some(mut attempt) = self.attempt.take() else { return };
+        if let Purpose::Move(cluster) = attempt.purpose {
+            // Nobody can change its incarnation in the cluster that it is a member of. The successor answers: go.
+            self.leave_for(cluster);
+            self.phase = Phase::Joining;
+            attempt.purpose = Purpose::Enter(cluster);
+        }
+        let again = !std::mem::replace(&mut attempt.renamed, true);
+        self.attempt = Some(attempt);
+        if self.phase == Phase::Joining {
+            self.take_incarnation(known.next());
+        }
+        if again { self.ask(now) } else { self.ask_next(now) }
+    }
+
     pub(super) fn receive_welcome(&mut self, from: &NodeId, snapshot: Snapshot, now: Duration) {
-        let expected = match self.attempt.as_ref().map(|attempt| attempt.purpose) {
-            Some(Purpose::Enter(expected)) if self.phase == Phase::Joining => expected,
+        let (expected, moving) = match self.attempt.as_ref().map(|attempt| attempt.purpose) {
+            Some(Purpose::Enter(expected)) if self.phase == Phase::Joining => (expected, false),
+            Some(Purpose::Move(expected)) if self.goes_to() == Some(expected) => (expected, true),
             _ => return self.drop_message(DropReason::Stray),
         };
         let state = snapshot.state();
@@ -199,8 +221,12 @@ impl Core {
             return self.drop_message(DropReason::Stray);
         }
         let cluster = state.cluster();
+        if moving {
+            self.leave_for(cluster);
+        }
         self.emit(Event::Joined { cluster });
         self.enter(snapshot, now);
+        self.end_mutual_move(now);
         // The contact learns at once that the newcomer has seen the state.
         self.send_overview(from.address.clone(), false);
     }
@@ -223,7 +249,11 @@ impl Core {
             .filter(|_| self.phase == Phase::Member)
             .ok_or(Refusal::NotAMember)?;
         let state = gossip.state();
-        if state.successor().is_some() {
+        // About to go. Were two clusters told to join each other, nobody would let anybody in: the smaller id does.
+        if state
+            .successor()
+            .is_some_and(|successor| successor.cluster < state.cluster())
+        {
             return Err(Refusal::NotAMember);
         }
         if expected != ClusterId::NONE && expected != state.cluster() {
@@ -270,31 +300,71 @@ impl Core {
         if cluster == self.cluster() {
             return self.emit(Event::AlreadyTogether);
         }
-        self.update(now, |state| state.set_successor(Successor { cluster, contacts }));
+        self.update(now, |state| state.decide_successor(cluster, contacts));
     }
 
-    /// Goes over to the successor cluster once everybody knows of it, or has had the time to.
+    /// Asks to be let into the successor cluster once everybody here knows of it, or has had the time to.
     pub(super) fn tick_move(&mut self, now: Duration) {
-        let Some(successor) = self
-            .gossip
-            .as_ref()
-            .and_then(|gossip| gossip.state().successor().cloned())
-        else {
+        let Some(gossip) = &self.gossip else { return };
+        let under_way = self.attempt.as_ref().and_then(|attempt| match attempt.purpose {
+            Purpose::Move(cluster) => Some(cluster),
+            Purpose::Enter(_) | Purpose::Link => None,
+        });
+        let Some(successor) = gossip.state().successor().filter(|_| self.leave_by.is_none()) else {
+            self.moving_since = None;
+            if under_way.is_some() {
+                self.attempt = None;
+            }
             return;
         };
         let since = *self.moving_since.get_or_insert(now);
-        let known_to_all = self.gossip.as_ref().is_some_and(Gossip::spread);
-        if !known_to_all && now < since + self.config.gossip_interval * 20 {
+        let time_is_up = now >= since + self.config.gossip_interval * 20;
+        if under_way == Some(successor.cluster) || !(gossip.spread() || time_is_up) {
             return;
         }
+        // Those who have gone before are good contacts too, should the ones named at first be dead by now.
+        let members = gossip
+            .state()
+            .members()
+            .iter()
+            .map(|member| member.node().address.clone());
+        let contacts = successor.contacts.iter().cloned().chain(members).collect();
+        let cluster = successor.cluster;
+        self.start_attempt(Purpose::Move(cluster), contacts, true, now);
+    }
+
+    /// The cluster that the own one was told to join.
+    fn goes_to(&self) -> Option<ClusterId> {
+        let successor = self.gossip.as_ref().and_then(|gossip| gossip.state().successor());
+        successor.map(|successor| successor.cluster)
+    }
+
+    /// Forgets the own cluster for its successor, and remembers where it went: for stragglers this node is a contact.
+    fn leave_for(&mut self, to: ClusterId) {
         let from = self.cluster();
-        self.emit(Event::Moving {
-            from,
-            to: successor.cluster,
-        });
-        self.moved = Some((from, successor.clone()));
+        self.emit(Event::Moving { from, to });
+        if let Some(mut successor) = self
+            .gossip
+            .as_ref()
+            .and_then(|gossip| gossip.state().successor())
+            .cloned()
+        {
+            successor.contacts.insert(0, self.me.address.clone());
+            successor.contacts.truncate(MAX_CONTACTS);
+            self.moved = Some((from, successor));
+        }
         self.abandon_state();
-        self.start_attempt(Purpose::Enter(successor.cluster), successor.contacts, true, now);
+        self.estranged.clear();
+    }
+
+    /// Two clusters were told to join each other. This node has come from the one that this one wants to go to, so
+    /// this is where both stay.
+    fn end_mutual_move(&mut self, now: Duration) {
+        let came_from = self.moved.as_ref().map(|(from, _)| *from);
+        if came_from.is_some() && self.goes_to() == came_from {
+            let here = self.cluster();
+            self.update(now, |state| state.decide_successor(here, Vec::new()));
+        }
     }
 
     /// Asks to be let back into `cluster`.

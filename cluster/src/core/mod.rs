@@ -4,6 +4,7 @@ mod departure;
 mod gossip;
 mod joining;
 mod leader;
+mod meta;
 mod monitor;
 mod view;
 
@@ -21,6 +22,7 @@ use crate::{
 };
 use departure::Departure;
 use joining::Attempt;
+pub use meta::{MAX_META_BYTES, MAX_META_ENTRIES, MAX_META_TOTAL, MetaError};
 use monitor::Monitor;
 use view::Facts;
 
@@ -93,11 +95,6 @@ pub enum DropReason {
     Misdirected,
 }
 
-/// The largest meta value; the state travels whole, so it has to stay small.
-pub const MAX_META_BYTES: usize = 16 * 1024;
-/// The most meta entries, removed ones included.
-pub const MAX_META_ENTRIES: usize = 256;
-
 /// A node without sockets and clock: [`Core::handle`] is all there is.
 ///
 /// ```
@@ -133,7 +130,7 @@ pub struct Core {
     moving_since: Option<Duration>,
     /// The cluster that this node came from, for stragglers who are still there.
     moved: Option<(ClusterId, Successor)>,
-    /// Addresses that were put down, and until when to look whether they are alive on the other side of a partition.
+    /// Addresses that were put down, and since when: they may be alive on the other side of a partition.
     estranged: BTreeMap<Address, Duration>,
     facts: Facts,
     out: Vec<Output>,
@@ -225,6 +222,7 @@ impl Core {
             Input::Down { node } => self.down(&[node], now),
             Input::SetMeta { key, value } => self.set_meta(key, value, now),
         }
+        self.contradict(now);
         self.lead(now);
         self.report();
         std::mem::take(&mut self.out)
@@ -310,22 +308,16 @@ impl Core {
         }
     }
 
-    fn set_meta(&mut self, key: String, value: Option<Vec<u8>>, now: Duration) {
-        let Some(gossip) = &self.gossip else { return };
-        let fits = key.len() <= 255 && value.as_ref().is_none_or(|bytes| bytes.len() <= MAX_META_BYTES);
-        let room = gossip.state().meta().entries() < MAX_META_ENTRIES || gossip.state().meta().get(&key).is_some();
-        if fits && room {
-            let writer = self.key;
-            self.update(now, |state| state.set_meta(key, value, writer));
-        }
-    }
-
     /// Changes the own state: a new version that only this node has seen.
     fn update(&mut self, now: Duration, change: impl FnOnce(&mut GossipState)) {
         let Some(gossip) = &self.gossip else { return };
         let before = gossip.state().digest();
         let mut state = gossip.state().clone();
         change(&mut state);
+        debug_assert!(
+            gossip.state().legal_steps_to(&state),
+            "an illegal change of a member's state"
+        );
         if state.digest() != before {
             state.bump(self.key);
             self.adopt(Snapshot::new(state), SeenSet::new(), Origin::Own, now);

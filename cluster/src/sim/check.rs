@@ -26,6 +26,8 @@ pub struct Checker {
     buried: BTreeMap<(usize, NodeId, ClusterId), BTreeSet<NodeId>>,
     /// Who was down in any view, and so may never be alive in a converged one again.
     removed: BTreeSet<(ClusterId, NodeId)>,
+    /// The nodes that were told to leave in their present life.
+    leaving: BTreeSet<usize>,
     violation: Option<Violation>,
 }
 
@@ -44,7 +46,21 @@ impl Checker {
         self.violation.get_or_insert(Violation { at, what });
     }
 
+    pub(super) fn on_leave(&mut self, node: usize) {
+        self.leaving.insert(node);
+    }
+
+    pub(super) fn on_restart(&mut self, node: usize) {
+        self.leaving.remove(&node);
+    }
+
     pub(super) fn on_event(&mut self, at: Duration, node: usize, core: &Core, event: &Event) {
+        if matches!(event, Event::Reborn { .. }) && self.leaving.contains(&node) {
+            self.fail(
+                at,
+                format!("{} came back although it was told to leave", core.self_node()),
+            );
+        }
         let Event::Member { node: member, from, to } = event else {
             return;
         };
@@ -61,6 +77,12 @@ impl Checker {
             self.buried.entry(view).or_default().insert(member.clone());
             self.removed.insert((core.cluster(), member.clone()));
         }
+    }
+
+    /// A version that a node held for a part of a step only: it changed the state that it had just received.
+    pub(super) fn on_overview(&mut self, core: &Core, digest: Digest) {
+        let holders = self.held.entry((core.cluster(), digest)).or_default();
+        holders.insert(core.self_node().clone());
     }
 
     /// Leader actions only under convergence: everybody whose sight is needed must really have held the version.

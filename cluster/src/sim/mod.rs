@@ -76,6 +76,8 @@ struct Slot {
     paused: bool,
     inbox: Vec<Envelope>,
     group: u32,
+    /// The share of the messages to this node that is lost, beside what the network loses.
+    deaf: f64,
     /// When the earliest wake-up in the queue is due.
     scheduled: Duration,
     /// Wake-ups of an earlier life are void.
@@ -202,6 +204,7 @@ impl Sim {
             paused: false,
             inbox: Vec::new(),
             group: 0,
+            deaf: 0.0,
             scheduled: Duration::MAX,
             life: 0,
         });
@@ -236,6 +239,9 @@ impl Sim {
     /// Gives a node any input.
     pub fn input(&mut self, node: usize, input: Input) {
         if self.slots[node].alive && !self.slots[node].paused {
+            if let (Some(checker), Input::Leave { node: None, .. }) = (&mut self.checker, &input) {
+                checker.on_leave(node);
+            }
             self.step(node, input);
         }
     }
@@ -264,6 +270,9 @@ impl Sim {
         let core = self.new_core(NodeId::new(old.address, incarnation));
         self.slots[node].core = core;
         self.slots[node].alive = true;
+        if let Some(checker) = &mut self.checker {
+            checker.on_restart(node);
+        }
     }
 
     /// Stops a node for a while; its messages wait.
@@ -280,9 +289,16 @@ impl Sim {
         self.slots[node].group = group;
     }
 
-    /// Ends all partitions.
+    /// Lets a node hear less than others: this share of the messages to it is lost, those from it are not.
+    pub fn set_deaf(&mut self, node: usize, share: f64) {
+        self.slots[node].deaf = share;
+    }
+
+    /// Ends all partitions, and lets everybody hear.
     pub fn heal(&mut self) {
-        self.slots.iter_mut().for_each(|slot| slot.group = 0);
+        self.slots
+            .iter_mut()
+            .for_each(|slot| (slot.group, slot.deaf) = (0, 0.0));
     }
 
     /// Lets time pass.
@@ -395,7 +411,12 @@ impl Sim {
         let outputs = self.slots[node].core.handle(input, self.now);
         for output in outputs {
             match output {
-                Output::Send(envelope) => self.send(node, envelope),
+                Output::Send(envelope) => {
+                    if let (Some(checker), Message::Overview(overview)) = (&mut self.checker, &envelope.message) {
+                        checker.on_overview(&self.slots[node].core, overview.digest);
+                    }
+                    self.send(node, envelope);
+                }
                 Output::Event(event) => {
                     if let Some(checker) = &mut self.checker {
                         checker.on_event(self.now, node, &self.slots[node].core, &event);
@@ -437,7 +458,9 @@ impl Sim {
             .slots
             .get(to)
             .is_none_or(|slot| slot.group != self.slots[from].group);
-        if apart || (self.network.loss > 0.0 && self.rng.random_bool(self.network.loss)) {
+        let deaf = self.slots.get(to).map_or(0.0, |slot| slot.deaf);
+        let loss = 1.0 - (1.0 - self.network.loss) * (1.0 - deaf);
+        if apart || (loss > 0.0 && self.rng.random_bool(loss)) {
             return;
         }
         let (min, max) = (

@@ -143,7 +143,8 @@ fn disturb(sim: &mut Sim, rng: &mut SmallRng, automatic: bool) {
             let groups = rng.random_range(2..4);
             (0..sim.len()).for_each(|node| sim.set_group(node, rng.random_range(0..groups)));
         }
-        65..78 => sim.heal(),
+        65..75 => sim.heal(),
+        75..78 => sim.set_deaf(node, rng.random_range(0.3..1.0)),
         78..84 if mortal => {
             let within = Duration::from_secs(rng.random_range(1..20));
             sim.input(node, Input::Leave { node: None, within });

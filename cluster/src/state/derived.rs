@@ -19,6 +19,8 @@ pub(crate) struct Derived {
     ring: Vec<(NodeKey, usize)>,
     /// Members on whom enough observers have given up.
     pub(crate) unreachable: BTreeSet<usize>,
+    /// Observers whose word alone has made somebody unreachable.
+    pub(crate) sole_voters: BTreeSet<usize>,
     pub(crate) leader: Option<usize>,
     pub(crate) deputies: Vec<usize>,
     /// Whose sight of this state convergence needs.
@@ -39,10 +41,12 @@ impl Derived {
             .map(|index| (members[index].key, index))
             .collect();
         ring.sort_unstable();
-        let unreachable = unreachable(state, &ring);
+        let verdicts = Verdicts::of(state, &ring);
+        let (unreachable, sole_voters) = (verdicts.unreachable, verdicts.sole_voters);
         let mut derived = Self {
             ring,
             unreachable,
+            sole_voters,
             leader: None,
             deputies: Vec::new(),
             must_see: SeenSet::new(),
@@ -70,37 +74,99 @@ impl Derived {
         derived
     }
 
-    /// The members that the one with this key watches.
+    /// The members that the one with this key watches: the next ones on the ring that can be reached. Passing over the
+    /// unreachable lets the living watch all there is to watch, however many crash at once.
     pub(crate) fn watched_by(&self, key: NodeKey) -> impl Iterator<Item = usize> {
         let start = self.ring.partition_point(|(other, _)| *other <= key);
-        let others = self.ring.len().saturating_sub(1);
-        (0..WATCHED.min(others)).map(move |step| self.ring[(start + step) % self.ring.len()].1)
+        let others =
+            (0..self.ring.len().saturating_sub(1)).map(move |step| self.ring[(start + step) % self.ring.len()].1);
+        others.filter(|index| !self.unreachable.contains(index)).take(WATCHED)
     }
 }
 
-/// The members on whom [`VOTES`] observers have given up, or all observers that are left when they are fewer: an
-/// observer that is under suspicion itself and has no vote to give cannot hold up the verdict on others.
-fn unreachable(state: &GossipState, ring: &[(NodeKey, usize)]) -> BTreeSet<usize> {
-    let mut votes: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-    for (observer, row) in state.reachability() {
-        let Some(observer) = voter(state, observer) else {
-            continue;
-        };
-        for suspect in row.suspects.iter().filter_map(|suspect| state.index_of(suspect)) {
-            votes.entry(suspect).or_default().insert(observer);
+/// The members on whom [`VOTES`] observers have given up; or all their observers that are left, when those are fewer:
+/// an observer that is under suspicion itself and has no vote to give cannot hold up the verdict on others.
+struct Verdicts<'a> {
+    state: &'a GossipState,
+    ring: &'a [(NodeKey, usize)],
+    /// Who suspects whom: voters by suspect.
+    votes: BTreeMap<usize, BTreeSet<usize>>,
+    unreachable: BTreeSet<usize>,
+    /// Observers whose word alone has decided something.
+    sole_voters: BTreeSet<usize>,
+}
+
+impl<'a> Verdicts<'a> {
+    fn of(state: &'a GossipState, ring: &'a [(NodeKey, usize)]) -> Self {
+        let mut votes: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+        for (observer, row) in state.reachability() {
+            let Some(observer) = voter(state, observer) else {
+                continue;
+            };
+            for suspect in row.suspects.iter().filter_map(|suspect| state.index_of(suspect)) {
+                votes.entry(suspect).or_default().insert(observer);
+            }
         }
+        let agreed = votes.iter().filter(|(_, voters)| voters.len() >= VOTES);
+        let mut verdicts = Self {
+            state,
+            ring,
+            unreachable: agreed.map(|(suspect, _)| *suspect).collect(),
+            votes,
+            sole_voters: BTreeSet::new(),
+        };
+        while verdicts.settle() {}
+        verdicts
     }
-    let agreed = |(suspect, voters): (&usize, &BTreeSet<usize>)| {
-        let member = &state.members()[*suspect];
-        let place = ring.partition_point(|(key, _)| *key < member.key);
-        let others = ring.len().saturating_sub(1);
-        let observers = (1..=WATCHED.min(others)).map(|back| ring[(place + ring.len() - back) % ring.len()].1);
-        let able = observers
-            .filter(|observer| voters.contains(observer) || !votes.contains_key(observer))
+
+    /// One round of verdicts by one voice, each on what was known before the round; says whether there were any.
+    fn settle(&mut self) -> bool {
+        let open = self
+            .votes
+            .iter()
+            .filter(|(suspect, _)| !self.unreachable.contains(suspect));
+        let decided: Vec<(usize, usize)> = open
+            .filter_map(|(suspect, voters)| self.by_one(*suspect, voters))
+            .collect();
+        for (suspect, voter) in &decided {
+            self.unreachable.insert(*suspect);
+            self.sole_voters.insert(*voter);
+        }
+        !decided.is_empty()
+    }
+
+    /// Whether the only voter decides alone, since no other observer can. It does not against the word of the accused,
+    /// nor when it is out of reach itself: a node that hears nobody must not speak for all.
+    fn by_one(&self, suspect: usize, voters: &BTreeSet<usize>) -> Option<(usize, usize)> {
+        let voter = *voters.first()?;
+        if self.unreachable.contains(&voter) || self.lives(suspect) {
+            return None;
+        }
+        let key = self.state.members()[suspect].key;
+        let place = self.ring.partition_point(|(other, _)| *other < key);
+        let count = self.ring.len();
+        let before = (1..count).map(|back| self.ring[(place + count - back) % count].1);
+        let observers = before
+            .filter(|observer| !self.unreachable.contains(observer))
+            .take(WATCHED);
+        let others = observers.filter(|observer| *observer != voter);
+        let able = others
+            .filter(|other| !self.votes.contains_key(other) || self.lives(*other))
             .count();
-        (voters.len() >= VOTES.min(able.max(1))).then_some(*suspect)
-    };
-    votes.iter().filter_map(agreed).collect()
+        (able == 0).then_some((suspect, voter))
+    }
+
+    /// Whether a suspect has spoken against its only accuser.
+    fn lives(&self, suspect: usize) -> bool {
+        let members = self.state.members();
+        self.votes.get(&suspect).is_some_and(|voters| {
+            let contradicted = |voter: &usize| {
+                self.state
+                    .is_contradicted(&members[suspect].node, &members[*voter].node)
+            };
+            voters.len() < VOTES && voters.iter().any(contradicted)
+        })
+    }
 }
 
 /// The observer's index, unless it was put down: then its opinion no longer counts.

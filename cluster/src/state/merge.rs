@@ -1,4 +1,4 @@
-use super::{CLOCK_ENTRIES, GossipState};
+use super::{CLOCK_ENTRIES, GossipState, ReachabilityRow};
 use crate::digest::Kind;
 use crate::{MemberState, NodeId};
 
@@ -13,12 +13,10 @@ impl GossipState {
         }
         self.merge_members(other);
         for (observer, theirs) in &other.reachability {
-            if self
-                .reachability
-                .get(observer)
-                .is_none_or(|ours| ours.version < theirs.version)
-            {
-                self.put_row(observer.clone(), theirs.clone());
+            if !self.covers_row(observer, theirs) {
+                let ours = self.reachability.get(observer);
+                let row = ours.map_or_else(|| theirs.clone(), |ours| ours.merged(theirs));
+                self.put_row(observer.clone(), row);
             }
         }
         if let Some(successor) = &other.successor {
@@ -29,6 +27,7 @@ impl GossipState {
             .merge(&other.partitions, Kind::Partition, &mut self.digest);
         self.pending.merge(&other.pending, Kind::Pending, &mut self.digest);
         self.drop_buried();
+        self.put_earlier_lives_down();
         self.version.prune(CLOCK_ENTRIES);
     }
 
@@ -72,13 +71,11 @@ impl GossipState {
                 && other
                     .reachability
                     .iter()
-                    .all(|(observer, row)| self.covers_row(observer, row.version))
-                && (other.successor.is_none()
-                    || self
-                        .successor
-                        .as_ref()
-                        .zip(other.successor.as_ref())
-                        .is_some_and(|(ours, their)| ours <= their))
+                    .all(|(observer, row)| self.covers_row(observer, row))
+                && other
+                    .successor
+                    .as_ref()
+                    .is_none_or(|theirs| !theirs.replaces(self.successor.as_ref()))
                 && self.meta.covers(&other.meta)
                 && self.partitions.covers(&other.partitions)
                 && self.pending.covers(&other.pending))
@@ -97,12 +94,16 @@ impl GossipState {
         })
     }
 
-    fn covers_row(&self, observer: &NodeId, version: u64) -> bool {
-        self.is_buried(observer)
-            || self
-                .reachability
-                .get(observer)
-                .is_some_and(|row| row.version >= version)
+    fn covers_row(&self, observer: &NodeId, theirs: &ReachabilityRow) -> bool {
+        let known = |ours: &ReachabilityRow| {
+            let mut suspects = theirs.suspects.iter();
+            let mut contradicts = theirs.contradicts.iter();
+            suspects.all(|suspect| ours.suspects.contains(suspect) || self.is_buried(suspect))
+                && contradicts.all(|(accuser, v)| ours.contradicts.get(accuser) >= Some(v) || self.is_buried(accuser))
+        };
+        let covers =
+            |ours: &ReachabilityRow| ours.version > theirs.version || (ours.version == theirs.version && known(ours));
+        self.is_buried(observer) || self.reachability.get(observer).is_some_and(covers)
     }
 
     /// The state of `node`, `Removed` when it is buried, `None` when it was never heard of.

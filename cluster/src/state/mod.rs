@@ -27,10 +27,22 @@ pub const CLOCK_ENTRIES: usize = 64;
 /// Where a whole cluster is going: it was told to join another one and adopts that one's id.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Successor {
-    /// The cluster to join.
+    /// Counts decisions, so that one can be taken back: the latest holds.
+    pub decision: u64,
+    /// The cluster to join; the own one when the decision is to stay.
     pub cluster: ClusterId,
     /// Members of that cluster to ask, in turn.
     pub contacts: Vec<Address>,
+}
+
+impl Successor {
+    /// Whether this decision takes the place of `other`. A total order, so that all nodes end with the same one.
+    pub(crate) fn replaces(&self, other: Option<&Self>) -> bool {
+        other.is_none_or(|other| {
+            let rank = |one: &Self| std::cmp::Reverse((one.cluster, one.contacts.clone()));
+            (self.decision, rank(self)) > (other.decision, rank(other))
+        })
+    }
 }
 
 /// The shared state of the cluster. Each part is merged by a rule that does not depend on order or repetition, so any
@@ -90,6 +102,7 @@ impl From<Parts> for GossipState {
         state.version.prune(CLOCK_ENTRIES);
         state.digest = state.digest_of_members_and_rows();
         state.drop_buried();
+        state.put_earlier_lives_down();
         state.digest = state.computed_digest();
         state
     }
@@ -173,7 +186,9 @@ impl GossipState {
 
     /// The cluster that this one was told to join.
     pub fn successor(&self) -> Option<&Successor> {
-        self.successor.as_ref()
+        self.successor
+            .as_ref()
+            .filter(|successor| successor.cluster != self.cluster)
     }
 
     /// What users have stored with the state.
@@ -221,6 +236,7 @@ impl GossipState {
                 let member = Member::new(node.clone(), state);
                 self.digest.add(Kind::Member, &member);
                 self.members.insert(index, member);
+                self.put_earlier_lives_down();
                 true
             }
         }
@@ -249,11 +265,40 @@ impl GossipState {
 
     /// Replaces the set of nodes that `observer` cannot reach.
     pub fn set_suspects(&mut self, observer: &NodeId, suspects: BTreeSet<NodeId>) {
-        let version = self
+        let mut row = self.next_row(observer);
+        row.suspects = suspects;
+        self.put_row(observer.clone(), row);
+    }
+
+    /// Records that `accused` lives although `accuser` suspects it.
+    pub fn contradict(&mut self, accused: &NodeId, accuser: &NodeId) {
+        let Some(version) = self.reachability.get(accuser).map(|row| row.version) else {
+            return;
+        };
+        let mut row = self.next_row(accused);
+        row.contradicts.insert(accuser.clone(), version);
+        self.put_row(accused.clone(), row);
+    }
+
+    /// Whether `accused` has contradicted what `accuser` says about it at present.
+    pub(crate) fn is_contradicted(&self, accused: &NodeId, accuser: &NodeId) -> bool {
+        let answered = self
             .reachability
-            .get(observer)
-            .map_or(1, |row| row.version.saturating_add(1));
-        self.put_row(observer.clone(), ReachabilityRow { version, suspects });
+            .get(accused)
+            .and_then(|row| row.contradicts.get(accuser));
+        answered.is_some() && answered == self.reachability.get(accuser).map(|row| &row.version)
+    }
+
+    /// The next version of an observer's row, without answers to rows that have changed since.
+    fn next_row(&self, observer: &NodeId) -> ReachabilityRow {
+        let mut row = self.reachability.get(observer).cloned().unwrap_or_default();
+        row.version = row.version.saturating_add(1);
+        row.contradicts.retain(|accuser, version| {
+            self.reachability
+                .get(accuser)
+                .is_some_and(|row| row.version == *version)
+        });
+        row
     }
 
     fn put_row(&mut self, observer: NodeId, row: ReachabilityRow) {
@@ -263,9 +308,24 @@ impl GossipState {
         }
     }
 
-    /// Names the cluster to join; of two names the smaller one stays.
+    /// Decides to join another cluster, or with the own id to stay after all.
+    pub fn decide_successor(&mut self, cluster: ClusterId, contacts: Vec<Address>) {
+        let decision = match &self.successor {
+            // Two nodes that are told at the same time make one decision, not two.
+            Some(old) if old.cluster != self.cluster && cluster != self.cluster => old.decision,
+            Some(old) => old.decision.saturating_add(1),
+            None => 1,
+        };
+        self.set_successor(Successor {
+            decision,
+            cluster,
+            contacts,
+        });
+    }
+
+    /// Takes over a decision; the latest holds, and of two equally late ones the one with the smaller name.
     pub fn set_successor(&mut self, successor: Successor) {
-        if self.successor.as_ref().is_some_and(|own| *own <= successor) {
+        if !successor.replaces(self.successor.as_ref()) {
             return;
         }
         if let Some(old) = &self.successor {
@@ -292,6 +352,20 @@ impl GossipState {
             .set(change, status, writer, Kind::Pending, &mut self.digest);
     }
 
+    /// One address, one life: where a later incarnation is a member, the earlier ones are surely dead. Two contacts
+    /// may have let in two lives of an address without knowing of each other.
+    fn put_earlier_lives_down(&mut self) {
+        for index in 1..self.members.len() {
+            let superseded = self.members[index].node.address == self.members[index - 1].node.address;
+            let member = &mut self.members[index - 1];
+            if superseded && member.state < MemberState::Down {
+                self.digest.remove(Kind::Member, member);
+                member.state = MemberState::Down;
+                self.digest.add(Kind::Member, member);
+            }
+        }
+    }
+
     /// Drops what tombstones forbid: the member, its row, and every suspicion of it.
     fn drop_buried(&mut self) {
         let Self {
@@ -314,12 +388,13 @@ impl GossipState {
             !gone
         });
         reachability.retain(|observer, row| {
-            let touched = buried(observer) || row.suspects.iter().any(buried);
+            let touched = buried(observer) || row.suspects.iter().any(buried) || row.contradicts.keys().any(buried);
             if !touched {
                 return true;
             }
             digest.remove(Kind::Reachability, &(observer, &*row));
             row.suspects.retain(|suspect| !buried(suspect));
+            row.contradicts.retain(|accuser, _| !buried(accuser));
             let kept = !buried(observer);
             if kept {
                 digest.add(Kind::Reachability, &(observer, &*row));
@@ -350,6 +425,19 @@ impl GossipState {
         self.partitions.add_to(Kind::Partition, &mut digest);
         self.pending.add_to(Kind::Pending, &mut digest);
         digest
+    }
+
+    /// Whether each member has taken one legal step at most on the way to `next`, and all newcomers are joining. True of
+    /// every change that a node makes by itself; a merge may skip steps that others have taken.
+    pub(crate) fn legal_steps_to(&self, next: &Self) -> bool {
+        let legal = |member: &Member| match self.state_of(&member.node) {
+            Some(before) => before == member.state || before.may_become(member.state),
+            None => member.state == MemberState::Joining,
+        };
+        let gone = |member: &Member| {
+            next.state_of(&member.node) != Some(MemberState::Removed) || member.state.may_become(MemberState::Removed)
+        };
+        next.members.iter().all(legal) && self.members.iter().all(gone)
     }
 
     #[doc(hidden)]

@@ -100,9 +100,13 @@ pub(super) async fn read_channel(
         return;
     }
     let mut reader = FrameReader::new(nonce, secret, me);
-    while let Ok(body) = read_frame(&mut stream, &counters).await {
+    // Who connects has something to say. Only a peer that has proven itself may be silent: strangers do not get to
+    // hold connections open.
+    let mut patience = IO_DEADLINE;
+    while let Ok(body) = read_frame(&mut stream, patience, &counters).await {
         match reader.decode(&body) {
             Ok(envelope) => {
+                patience = READER_IDLE;
                 counters.received();
                 // A full inbox means that this node cannot keep up: dropping beats queueing without end.
                 if inbox.try_send(envelope).is_err() {
@@ -120,9 +124,9 @@ pub(super) async fn read_channel(
     }
 }
 
-async fn read_frame(stream: &mut TcpStream, counters: &Counters) -> io::Result<Vec<u8>> {
+async fn read_frame(stream: &mut TcpStream, patience: Duration, counters: &Counters) -> io::Result<Vec<u8>> {
     let mut length = [0; 4];
-    within(READER_IDLE, stream.read_exact(&mut length[..1])).await?;
+    within(patience, stream.read_exact(&mut length[..1])).await?;
     within(IO_DEADLINE, stream.read_exact(&mut length[1..])).await?;
     let length = u32::from_be_bytes(length) as usize;
     if length > MAX_FRAME_BYTES {

@@ -10,7 +10,7 @@ use super::channel::{read_channel, write_channel};
 use super::node::JoinError;
 use super::secret::Secret;
 use super::stats::Counters;
-use crate::{Address, ClusterId, ClusterView, Core, Envelope, Event, Input, Output, Phase};
+use crate::{Address, ClusterId, ClusterView, Core, Envelope, Event, Input, MetaError, Output, Phase};
 
 /// Messages waiting for the core; beyond that they are dropped and counted.
 const INBOX: usize = 1024;
@@ -30,6 +30,11 @@ pub(super) enum Command {
     Join {
         contacts: Vec<Address>,
         reply: oneshot::Sender<Result<ClusterId, JoinError>>,
+    },
+    SetMeta {
+        key: String,
+        value: Option<Vec<u8>>,
+        reply: oneshot::Sender<Result<(), MetaError>>,
     },
     Leave {
         within: Duration,
@@ -82,9 +87,14 @@ impl Driver {
         first: Option<Input>,
     ) {
         let (sender, mut inbox) = mpsc::channel(INBOX);
-        let me = self.core.self_node().address.clone();
         let mut acceptor = JoinSet::new();
-        acceptor.spawn(accept(listener, me, self.secret.clone(), sender, self.counters.clone()));
+        let reader = Reader {
+            me: self.core.self_node().address.clone(),
+            secret: self.secret.clone(),
+            inbox: sender,
+            counters: self.counters.clone(),
+        };
+        acceptor.spawn(accept(listener, reader, MAX_CHANNELS));
         if let Some(input) = first {
             self.step(input);
         }
@@ -118,6 +128,14 @@ impl Driver {
                     contacts,
                     persist: false,
                 });
+            }
+            Command::SetMeta { key, value, reply } => {
+                let answer = self.core.may_set_meta(&key, value.as_deref());
+                if answer.is_ok() {
+                    self.step(Input::SetMeta { key, value });
+                }
+                // Whoever asked may have gone; then nobody needs the answer.
+                let _ = reply.send(answer);
             }
             Command::Leave { within, reply } => match self.left {
                 Some(graceful) => {
@@ -224,29 +242,78 @@ async fn abandoned(joining: &mut Option<oneshot::Sender<Result<ClusterId, JoinEr
     }
 }
 
-async fn accept(
-    listener: TcpListener,
+/// What each incoming channel needs.
+#[derive(Clone)]
+struct Reader {
     me: Address,
     secret: Option<Secret>,
     inbox: mpsc::Sender<Envelope>,
     counters: Counters,
-) {
-    let mut readers = JoinSet::new();
+}
+
+async fn accept(listener: TcpListener, reader: Reader, most: usize) {
+    let mut channels = JoinSet::new();
     loop {
         tokio::select! {
-            Some(_) = readers.join_next(), if !readers.is_empty() => {}
+            biased;
+            Some(_) = channels.join_next(), if !channels.is_empty() => {}
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) if readers.len() < MAX_CHANNELS => {
+                Ok((stream, _)) if channels.len() < most => {
                     // Without it the greeting only waits; nothing breaks.
                     let _ = stream.set_nodelay(true);
-                    readers.spawn(read_channel(stream, me.clone(), secret.clone(), inbox.clone(), counters.clone()));
+                    let Reader { me, secret, inbox, counters } = reader.clone();
+                    channels.spawn(read_channel(stream, me, secret, inbox, counters));
                 }
-                Ok(_) => counters.undelivered(),
+                Ok(_) => reader.counters.undelivered(),
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept connections");
                     tokio::time::sleep(ACCEPT_RETRY).await;
                 }
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    /// Connects, and says whether the node greets; it hangs up at once on those who are too many.
+    async fn connect(to: std::net::SocketAddr) -> (TcpStream, bool) {
+        let mut stream = TcpStream::connect(to).await.unwrap();
+        let greeted = stream.read_exact(&mut [0; 20]).await.is_ok();
+        (stream, greeted)
+    }
+
+    #[tokio::test]
+    async fn a_flood_of_connections_is_bounded_and_strangers_who_say_nothing_make_room_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let to = listener.local_addr().unwrap();
+        let (inbox, _messages) = mpsc::channel(1);
+        let reader = Reader {
+            me: to.into(),
+            secret: None,
+            inbox,
+            counters: Counters::default(),
+        };
+        let mut acceptor = JoinSet::new();
+        acceptor.spawn(accept(listener, reader.clone(), 3));
+        let mut strangers = Vec::new();
+        for _ in 0..3 {
+            let (stranger, greeted) = connect(to).await;
+            assert!(greeted);
+            strangers.push(stranger);
+        }
+        assert!(!connect(to).await.1, "there is room for three");
+        assert_eq!(reader.counters.snapshot().undelivered, 1);
+        for mut stranger in strangers {
+            // The node hangs up on whoever says nothing: an end, not a minute of waiting.
+            let _ = stranger.read(&mut [0; 1]).await;
+        }
+        let (_friend, greeted) = connect(to).await;
+        assert!(greeted);
     }
 }

@@ -1,10 +1,21 @@
+mod bench;
+mod check;
 mod checkpoint;
+mod completions;
+mod conformance;
+mod create;
+mod delete;
 mod elect;
 mod evict;
 mod get;
+mod list;
 mod observe;
+mod register;
 mod run;
+mod services;
 mod status;
+mod update;
+mod watch;
 
 use clap::Subcommand;
 
@@ -21,7 +32,18 @@ pub(crate) enum Command {
     Status(status::Status),
     Evict(evict::Evict),
     Checkpoint(checkpoint::Checkpoint),
+    Register(register::Register),
+    Services(services::Services),
+    Create(create::Create),
     Get(get::Get),
+    Update(update::Update),
+    List(list::List),
+    Watch(watch::Watch),
+    Delete(delete::Delete),
+    Check(check::Check),
+    Conformance(conformance::Conformance),
+    Bench(bench::Bench),
+    Completions(completions::Completions),
     #[command(name = "__guardian", hide = true)]
     Guardian(Guard),
     #[command(name = "__launch", hide = true)]
@@ -48,7 +70,18 @@ impl Command {
             Command::Status(command) => command.run(global).await,
             Command::Evict(command) => command.run(global).await,
             Command::Checkpoint(command) => command.run(global).await,
+            Command::Register(command) => command.run(global).await,
+            Command::Services(command) => command.run(global).await,
             Command::Get(command) => command.run(global).await,
+            Command::Create(command) => command.run(global).await,
+            Command::Update(command) => command.run(global).await,
+            Command::Delete(command) => command.run(global).await,
+            Command::List(command) => command.run(global).await,
+            Command::Watch(command) => command.run(global).await,
+            Command::Check(command) => command.run(global).await,
+            Command::Conformance(command) => command.run(global).await,
+            Command::Bench(command) => command.run(global).await,
+            Command::Completions(command) => command.run(global).await,
             // They have no other threads: see `alone`.
             Command::Guardian(_) | Command::Launch(_) => Ok(()),
         }
