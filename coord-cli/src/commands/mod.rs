@@ -32,6 +32,10 @@ use crate::guardian::{Guard, Launch};
 pub(crate) enum Command {
     Elect(elect::Elect),
     Observe(observe::Observe),
+    Run(run::Run),
+    Status(status::Status),
+    Evict(evict::Evict),
+    Checkpoint(checkpoint::Checkpoint),
     Register(register::Register),
     Services(services::Services),
     Create(create::Create),
@@ -44,10 +48,6 @@ pub(crate) enum Command {
     Conformance(conformance::Conformance),
     Bench(bench::Bench),
     Completions(completions::Completions),
-    Run(run::Run),
-    Status(status::Status),
-    Evict(evict::Evict),
-    Checkpoint(checkpoint::Checkpoint),
     #[command(name = "__guardian", hide = true)]
     Guardian(Guard),
     #[command(name = "__launch", hide = true)]
@@ -75,6 +75,10 @@ impl Command {
         match self {
             Command::Elect(command) => command.run(global).await,
             Command::Observe(command) => command.run(global).await,
+            Command::Run(command) => command.run(global).await,
+            Command::Status(command) => command.run(global).await,
+            Command::Evict(command) => command.run(global).await,
+            Command::Checkpoint(command) => command.run(global).await,
             Command::Register(command) => command.run(global).await,
             Command::Services(command) => command.run(global).await,
             Command::Get(command) => command.run(global).await,
@@ -87,10 +91,6 @@ impl Command {
             Command::Conformance(command) => command.run(global).await,
             Command::Bench(command) => command.run(global).await,
             Command::Completions(command) => command.run(global).await,
-            Command::Run(command) => command.run(global).await,
-            Command::Status(command) => command.run(global).await,
-            Command::Evict(command) => command.run(global).await,
-            Command::Checkpoint(command) => command.run(global).await,
             // They have no other threads: see `alone`.
             Command::Guardian(_) | Command::Launch(_) => Ok(()),
             Command::Demo(command) => command.run(global).await,

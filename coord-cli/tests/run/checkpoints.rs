@@ -4,7 +4,6 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use coord_harness::eventually;
-use rustix::process::Signal;
 use tokio::io::AsyncWriteExt;
 
 use crate::scenes;

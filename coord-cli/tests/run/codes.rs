@@ -15,6 +15,7 @@ scenes![
     not_our_turn_is_75,
     leadership_lost_is_76,
     refused_by_a_newer_token_is_77,
+    the_examples_in_the_helps_work,
 ];
 
 async fn the_commands_own_code_is_ours(stage: Arc<Stage>) {
@@ -129,4 +130,47 @@ async fn refused_by_a_newer_token_is_77(stage: Arc<Stage>) {
     let output = stage.output(&older).await;
     let (_, err) = words(&output);
     assert!(code(&output) == 77 && err.contains(&newer.to_string()), "{err}");
+}
+
+/// The command lines in a command's help.
+async fn examples(stage: &Stage, of: &[&str]) -> Vec<String> {
+    let (help, _) = words(&stage.output(&[of, &["--help"]].concat()).await);
+    let examples = help
+        .lines()
+        .map(str::trim)
+        .skip_while(|line| !line.starts_with("Example"));
+    let examples: Vec<_> = examples
+        .filter(|line| line.contains("coord ") && !line.starts_with("Example"))
+        .map(str::to_owned)
+        .collect();
+    assert!(!examples.is_empty(), "{of:?} has no example");
+    examples
+}
+
+async fn the_examples_in_the_helps_work(stage: Arc<Stage>) {
+    let job = stage.job("examples");
+    let url = stage.url();
+    // `coord` by its name, as people type it.
+    let programs = std::path::Path::new(env!("CARGO_BIN_EXE_coord")).parent().unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let by_hand: [&[&str]; 4] = [&["run"], &["status"], &["evict"], &["checkpoint", "load"]];
+    let in_a_job: [&[&str]; 2] = [&["checkpoint", "save"], &["checkpoint", "clear"]];
+    for (of, within) in by_hand
+        .map(|of| (of, false))
+        .into_iter()
+        .chain(in_a_job.map(|of| (of, true)))
+    {
+        for example in examples(&stage, of).await {
+            let line = example
+                .replace("etcd://localhost:2379", &url)
+                .replace("zk://localhost:2181", &url);
+            let mut shell = match within {
+                true => job.command("a", &[], &["sh", "-c", &line]),
+                false => stage.shell(&line),
+            };
+            shell.env("PATH", &path);
+            let output = finish(shell).await;
+            assert_eq!(code(&output), 0, "{line}: {:?}", words(&output));
+        }
+    }
 }

@@ -106,6 +106,10 @@ impl Stage {
         }
     }
 
+    pub(crate) fn url(&self) -> String {
+        self.url_of(self.address())
+    }
+
     /// A way to the server that can be cut off.
     pub(crate) async fn way(&self) -> Proxy {
         Proxy::start(self.address()).await
@@ -123,7 +127,19 @@ impl Stage {
 
     /// The command with nothing in its environment but what it needs.
     pub(crate) fn coord(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_coord"));
+        let mut command = self.prepared(Command::new(env!("CARGO_BIN_EXE_coord")));
+        command.args(args);
+        command
+    }
+
+    /// A line for the shell, with the same environment.
+    pub(crate) fn shell(&self, line: &str) -> Command {
+        let mut command = self.prepared(Command::new("sh"));
+        command.args(["-c", line]);
+        command
+    }
+
+    fn prepared(&self, mut command: Command) -> Command {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("COORD_")) {
             command.env_remove(name);
         }
@@ -133,7 +149,6 @@ impl Stage {
             .env("COORD_SESSION_BACKOFF_FIRST", "200ms")
             .env("COORD_SESSION_BACKOFF_MAX", "1s")
             .env("BEAT", BEAT)
-            .args(args)
             .stdin(Stdio::null())
             .kill_on_drop(true);
         command
