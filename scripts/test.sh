@@ -22,9 +22,18 @@ unit() {
     fi
 }
 
+# Each driver of the facade without the others, and none.
+features() {
+    local driver
+    for driver in "" memory zookeeper etcd; do
+        cargo check -p coordkit --no-default-features --features "$driver" --locked
+    done
+}
+
 suite "format, lints, docs" 240 scripts/verify.sh
 suite "build" 300 cargo build --workspace --all-targets --locked
 suite "tests" 600 unit
+suite "features alone" 120 features
 suite "doc tests" 60 cargo test --workspace --doc --locked --quiet
 
 echo

@@ -3,12 +3,15 @@
 mod app;
 mod cli;
 mod commands;
+mod entry_row;
 mod escape;
 mod exit;
 mod http;
 mod output;
 mod prometheus;
+mod progress;
 mod shutdown;
+mod value_arg;
 mod waiting;
 
 use clap::Parser;

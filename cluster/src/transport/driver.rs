@@ -10,7 +10,7 @@ use super::channel::{read_channel, write_channel};
 use super::node::{Departed, JoinError};
 use super::secret::Secret;
 use super::stats::Counters;
-use crate::{Address, ClusterId, ClusterView, Core, Envelope, Event, Input, Output, Phase, Refusal};
+use crate::{Address, ClusterId, ClusterView, Core, Envelope, Event, Input, MetaError, Output, Phase, Refusal};
 
 /// Messages waiting for the core; beyond that they are dropped and counted.
 const INBOX: usize = 1024;
@@ -35,6 +35,11 @@ pub(super) enum Command {
         cluster: ClusterId,
         contacts: Vec<Address>,
         reply: oneshot::Sender<Result<ClusterId, JoinError>>,
+    },
+    SetMeta {
+        key: String,
+        value: Option<Vec<u8>>,
+        reply: oneshot::Sender<Result<(), MetaError>>,
     },
     Leave {
         within: Duration,
@@ -141,6 +146,14 @@ impl Driver {
                 self.joining = Some(reply);
                 self.refused = None;
                 self.step(Input::Enter { cluster, contacts });
+            }
+            Command::SetMeta { key, value, reply } => {
+                let answer = self.core.may_set_meta(&key, value.as_deref());
+                if answer.is_ok() {
+                    self.step(Input::SetMeta { key, value });
+                }
+                // Whoever asked may have gone; then nobody needs the answer.
+                let _ = reply.send(answer);
             }
             Command::Leave { within, reply } => match self.left {
                 Some(departed) => {

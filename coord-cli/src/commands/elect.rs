@@ -91,7 +91,7 @@ impl Elect {
             let result = tokio::select! {
                 biased;
                 () = shutdown.requested() => Ok(()),
-                () = app.out.closed() => Ok(()),
+                () = app.out.closed() => Err(Exit::pipe()),
                 failed = waiting_for_store(&app, &session) => failed,
                 failed = &mut campaign => failed,
                 failed = play.observe() => failed,
@@ -201,6 +201,15 @@ impl Play<'_> {
 }
 
 // === impl RecipeName ===
+
+impl RecipeName {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            RecipeName::Sequence => "sequence",
+            RecipeName::Cas => "cas",
+        }
+    }
+}
 
 impl From<RecipeName> for Recipe {
     fn from(name: RecipeName) -> Recipe {

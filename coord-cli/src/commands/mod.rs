@@ -1,10 +1,21 @@
+mod bench;
+mod check;
+mod completions;
+mod conformance;
+mod create;
+mod delete;
 mod demo;
 mod elect;
 mod get;
 mod leave;
+mod list;
 mod members;
 mod node;
 mod observe;
+mod register;
+mod services;
+mod update;
+mod watch;
 
 use clap::Subcommand;
 
@@ -16,12 +27,23 @@ use crate::exit::Exit;
 pub(crate) enum Command {
     Elect(elect::Elect),
     Observe(observe::Observe),
+    Register(register::Register),
+    Services(services::Services),
+    Create(create::Create),
     Get(get::Get),
     Demo(demo::Demo),
     Node(Box<node::Node>),
     Members(members::Members),
     Leave(leave::Leave),
     Down(leave::Down),
+    Update(update::Update),
+    List(list::List),
+    Watch(watch::Watch),
+    Delete(delete::Delete),
+    Check(check::Check),
+    Conformance(conformance::Conformance),
+    Bench(bench::Bench),
+    Completions(completions::Completions),
 }
 
 // === impl Command ===
@@ -31,12 +53,23 @@ impl Command {
         match self {
             Command::Elect(command) => command.run(global).await,
             Command::Observe(command) => command.run(global).await,
+            Command::Register(command) => command.run(global).await,
+            Command::Services(command) => command.run(global).await,
             Command::Get(command) => command.run(global).await,
             Command::Demo(command) => command.run(global).await,
             Command::Node(command) => command.run(global).await,
             Command::Members(command) => command.run(global).await,
             Command::Leave(command) => command.run(global).await,
             Command::Down(command) => command.run(global).await,
+            Command::Create(command) => command.run(global).await,
+            Command::Update(command) => command.run(global).await,
+            Command::Delete(command) => command.run(global).await,
+            Command::List(command) => command.run(global).await,
+            Command::Watch(command) => command.run(global).await,
+            Command::Check(command) => command.run(global).await,
+            Command::Conformance(command) => command.run(global).await,
+            Command::Bench(command) => command.run(global).await,
+            Command::Completions(command) => command.run(global).await,
         }
     }
 }
