@@ -1,7 +1,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
-use coord_api::{CoordinatorExt, Expect};
+use coord_api::{CoordinatorExt, Expect, Session, SessionConfig};
 use coord_bootstrap::{Bootstrap, Config, End, Event, NotJoined, Reason, Reform, State};
 use coord_harness::eventually;
 
@@ -270,12 +270,17 @@ async fn a_second_leader_of_another_part_is_reported(stage: Stage) {
     node.bootstrap.joined().await.unwrap();
     let entry = stage.led_by(&node).await;
     // As another part of a split cluster does, or an operator who thinks he knows better.
-    let grant = stage.operator.grant(LONG).await.unwrap();
+    let config = SessionConfig {
+        ttl: TTL,
+        ..SessionConfig::default()
+    };
+    let session = Session::open(stage.operator.clone(), config).unwrap();
+    let lease = session.connected().await.unwrap().lease;
     loop {
         let _ = stage.operator.delete(&entry.key, Expect::Any).await;
         match stage
             .operator
-            .create_ephemeral(&entry.key, "rival#1", grant.lease)
+            .create_ephemeral(&entry.key, "rival#1", lease)
             .await
         {
             Ok(_) => break,
