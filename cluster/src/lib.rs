@@ -46,7 +46,7 @@ mod vector_clock;
 pub use address::{Address, InvalidAddress};
 pub use cluster_id::ClusterId;
 pub use config::Config;
-pub use core::{Core, DropReason, Input, MAX_META_BYTES, MAX_META_ENTRIES, Output};
+pub use core::{Core, DropReason, Input, MAX_META_BYTES, MAX_META_ENTRIES, MAX_META_TOTAL, MetaError, Output};
 pub use detector::{DetectorConfig, PhiAccrual};
 pub use digest::Digest;
 pub use downing::{Downing, DowningAfterStable, DowningOff};

@@ -41,6 +41,11 @@ impl<K: Ord + Clone + Serialize, V: Clone + Ord + Serialize> LwwMap<K, V> {
             .filter_map(|(key, write)| write.value.as_ref().map(|value| (key, value)))
     }
 
+    /// Whether there is an entry for `key`, be it that of a removed value.
+    pub fn contains(&self, key: &K) -> bool {
+        self.entries.contains_key(key)
+    }
+
     /// How many entries are kept, removed ones included.
     pub fn entries(&self) -> usize {
         self.entries.len()

@@ -239,6 +239,72 @@ proptest! {
     }
 }
 
+/// A node in each phase of its life, with node 1 as its contact.
+fn core_in(phase: u8) -> Core {
+    let mut core = Core::new(node(2), Config::default(), 3);
+    let form = Input::Form {
+        cluster: Some(ClusterId(99)),
+    };
+    let join = Input::Join {
+        contacts: vec![node(1).address],
+        persist: true,
+    };
+    let inputs = match phase {
+        0 => vec![],
+        1 => vec![join],
+        2 => vec![form],
+        // Told to join another cluster.
+        3 => vec![form, join],
+        _ => {
+            let within = Duration::from_secs(2);
+            vec![form, Input::Leave { node: None, within }]
+        }
+    };
+    for input in inputs {
+        core.handle(input, Duration::ZERO);
+    }
+    core
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    /// What a peer that knows the secret can do at worst: well-formed frames with any content, in any order.
+    #[test]
+    fn any_sequence_of_mutated_messages_leaves_a_node_that_works(
+        phase in 0u8..5,
+        frames in proptest::collection::vec(
+            (
+                any::<prop::sample::Index>(),
+                proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+                0u64..4000,
+            ),
+            1..25,
+        ),
+    ) {
+        let files: Vec<_> = corpus().into_iter().filter(|(name, _)| name.starts_with("valid")).collect();
+        let mut core = core_in(phase);
+        let mut now = Duration::ZERO;
+        for (file, edits, wait) in frames {
+            let mut bytes = file.get(&files).1.clone();
+            for (position, byte) in edits {
+                let position = position.index(bytes.len());
+                bytes[position] = byte;
+            }
+            if let Ok(envelope) = reader(None).decode(&bytes) {
+                core.handle(Input::Receive(envelope), now);
+            }
+            now += Duration::from_millis(wait);
+            core.handle(Input::Tick, now);
+            prop_assert!(core.next_wake() > now, "a node that never sleeps");
+            core.view();
+            if let Some(snapshot) = core.snapshot() {
+                prop_assert!(snapshot.state().digest_is_consistent());
+            }
+        }
+    }
+}
+
 fn write_corpus() {
     let dir = corpus_dir();
     std::fs::create_dir_all(&dir).unwrap();

@@ -9,7 +9,8 @@ use crate::commands::Command;
 /// Singleton jobs, elections and a registry over etcd or ZooKeeper.
 ///
 /// The store is a URL: etcd://localhost:2379, zk://localhost:2181, several servers separated by commas, a prefix after
-/// them (etcd://h1:2379,h2:2379/my-app), etcds:// and zks:// for TLS, mem:// for trying things out. Flags override
+/// them (etcd://h1:2379,h2:2379/my-app), etcds:// and zks:// for TLS, mem:// for trying
+/// things out in the memory of one process. Flags override
 /// environment variables (COORD_STORE, COORD_USER, COORD_PASSWORD, COORD_SESSION_TTL, …), and these the file.
 #[derive(Debug, Parser)]
 #[command(name = "coord", version, max_term_width = 110, after_long_help = EXIT_CODES)]

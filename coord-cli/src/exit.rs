@@ -11,7 +11,7 @@ pub(crate) struct Exit {
     message: Option<String>,
 }
 
-/// Nobody reads standard output any more: as if SIGPIPE had ended us.
+/// 128 and the number of SIGPIPE.
 const PIPE: i32 = 128 + 13;
 
 // === impl Exit ===
@@ -55,10 +55,15 @@ impl Exit {
         Exit { code, message: None }
     }
 
+    /// Nobody reads standard output any more: as if SIGPIPE had ended us, without a word.
+    pub(crate) fn pipe() -> Exit {
+        Exit::silent(PIPE)
+    }
+
     /// Standard output failed: its reader has gone, or the disk is full.
     pub(crate) fn output(error: &std::io::Error) -> Exit {
         match error.kind() {
-            std::io::ErrorKind::BrokenPipe => Exit::silent(PIPE),
+            std::io::ErrorKind::BrokenPipe => Exit::pipe(),
             _ => Exit::failed(format!("standard output: {error}")),
         }
     }

@@ -3,10 +3,13 @@
 mod app;
 mod cli;
 mod commands;
+mod entry_row;
 mod escape;
 mod exit;
 mod output;
+mod progress;
 mod shutdown;
+mod value_arg;
 mod waiting;
 
 use clap::Parser;

@@ -13,7 +13,12 @@ impl Shutdown {
     /// Takes the signals from now on.
     pub(crate) fn listen() -> Result<Shutdown, Exit> {
         let (sender, receiver) = watch::channel(false);
-        for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+        // Who started us with nohup wants us to outlive the terminal.
+        let hangup = (!ignores_hangup()).then(SignalKind::hangup);
+        for kind in [SignalKind::interrupt(), SignalKind::terminate()]
+            .into_iter()
+            .chain(hangup)
+        {
             let mut signals = signal(kind).map_err(|error| Exit::failed(format!("no signal handler: {error}")))?;
             let sender = sender.clone();
             tokio::spawn(async move {
@@ -34,4 +39,12 @@ impl Shutdown {
             std::future::pending::<()>().await;
         }
     }
+}
+
+/// Whether SIGHUP was ignored by whoever started us. Nowhere but on Linux can that be told.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & 1 != 0)
 }

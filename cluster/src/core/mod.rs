@@ -4,6 +4,7 @@ mod departure;
 mod gossip;
 mod joining;
 mod leader;
+mod meta;
 mod monitor;
 mod view;
 
@@ -21,6 +22,7 @@ use crate::{
 };
 use departure::Departure;
 use joining::Attempt;
+pub use meta::{MAX_META_BYTES, MAX_META_ENTRIES, MAX_META_TOTAL, MetaError};
 use monitor::Monitor;
 use view::Facts;
 
@@ -92,11 +94,6 @@ pub enum DropReason {
     /// It was addressed to somebody else.
     Misdirected,
 }
-
-/// The largest meta value; the state travels whole, so it has to stay small.
-pub const MAX_META_BYTES: usize = 16 * 1024;
-/// The most meta entries, removed ones included.
-pub const MAX_META_ENTRIES: usize = 256;
 
 /// A node without sockets and clock: [`Core::handle`] is all there is.
 ///
@@ -308,16 +305,6 @@ impl Core {
         self.last_input = now;
         if late > self.config.heartbeat_interval / 2 {
             self.monitor.forgive(late);
-        }
-    }
-
-    fn set_meta(&mut self, key: String, value: Option<Vec<u8>>, now: Duration) {
-        let Some(gossip) = &self.gossip else { return };
-        let fits = key.len() <= 255 && value.as_ref().is_none_or(|bytes| bytes.len() <= MAX_META_BYTES);
-        let room = gossip.state().meta().entries() < MAX_META_ENTRIES || gossip.state().meta().get(&key).is_some();
-        if fits && room {
-            let writer = self.key;
-            self.update(now, |state| state.set_meta(key, value, writer));
         }
     }
 

@@ -10,7 +10,7 @@ use super::channel::{read_channel, write_channel};
 use super::node::JoinError;
 use super::secret::Secret;
 use super::stats::Counters;
-use crate::{Address, ClusterId, ClusterView, Core, Envelope, Event, Input, Output, Phase};
+use crate::{Address, ClusterId, ClusterView, Core, Envelope, Event, Input, MetaError, Output, Phase};
 
 /// Messages waiting for the core; beyond that they are dropped and counted.
 const INBOX: usize = 1024;
@@ -30,6 +30,11 @@ pub(super) enum Command {
     Join {
         contacts: Vec<Address>,
         reply: oneshot::Sender<Result<ClusterId, JoinError>>,
+    },
+    SetMeta {
+        key: String,
+        value: Option<Vec<u8>>,
+        reply: oneshot::Sender<Result<(), MetaError>>,
     },
     Leave {
         within: Duration,
@@ -123,6 +128,14 @@ impl Driver {
                     contacts,
                     persist: false,
                 });
+            }
+            Command::SetMeta { key, value, reply } => {
+                let answer = self.core.may_set_meta(&key, value.as_deref());
+                if answer.is_ok() {
+                    self.step(Input::SetMeta { key, value });
+                }
+                // Whoever asked may have gone; then nobody needs the answer.
+                let _ = reply.send(answer);
             }
             Command::Leave { within, reply } => match self.left {
                 Some(graceful) => {

@@ -9,7 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::driver::{Command, Driver};
 use super::settings::{Settings, Start};
 use super::stats::{Counters, Stats};
-use crate::{Address, ClusterId, ClusterView, Core, Event, Incarnation, Input, NodeId};
+use crate::{Address, ClusterId, ClusterView, Core, Event, Incarnation, Input, MetaError, NodeId};
 
 /// How many events a slow reader may fall behind; then it is told so and starts again from the latest view.
 const EVENT_BACKLOG: usize = 1024;
@@ -207,9 +207,12 @@ impl ClusterNode {
     /// Stores a value in the gossip state of the whole cluster, or removes it.
     ///
     /// # Errors
-    /// When this node has stopped.
-    pub async fn set_meta(&self, key: String, value: Option<Vec<u8>>) -> Result<(), NodeStopped> {
-        self.input(Input::SetMeta { key, value }).await
+    /// When it is too large, there is no room, or the node is in no cluster or has stopped.
+    pub async fn set_meta(&self, key: String, value: Option<Vec<u8>>) -> Result<(), MetaError> {
+        let (reply, answer) = oneshot::channel();
+        let command = Command::SetMeta { key, value, reply };
+        self.commands.send(command).await.map_err(|_| MetaError::Stopped)?;
+        answer.await.unwrap_or(Err(MetaError::Stopped))
     }
 
     async fn input(&self, input: Input) -> Result<(), NodeStopped> {

@@ -1,15 +1,15 @@
 use clap::Args;
-use coordkit::{Entry, Key};
-use serde::Serialize;
+use coordkit::Key;
 
 use crate::app::{App, parse_key};
 use crate::cli::Global;
+use crate::entry_row::EntryRow;
 use crate::escape::Escaped;
 use crate::exit::Exit;
 
-/// Show the value of a key
+/// Show the value of a key, as of now
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  coord get /jobs/nightly --store etcd://localhost:2379")]
+#[command(after_help = "Example:\n  coord get /settings/colour --store etcd://localhost:2379")]
 pub(crate) struct Get {
     /// Which key
     #[arg(value_parser = parse_key)]
@@ -17,17 +17,6 @@ pub(crate) struct Get {
     /// The value byte for byte, with nothing added and nothing escaped
     #[arg(long, conflicts_with = "json")]
     raw: bool,
-}
-
-/// An entry as JSON.
-#[derive(Debug, Serialize)]
-pub(crate) struct Row<'a> {
-    key: &'a str,
-    /// What is no UTF-8 is shown as U+FFFD.
-    value: String,
-    version: String,
-    created: u64,
-    lease: Option<String>,
 }
 
 // === impl Get ===
@@ -42,23 +31,9 @@ impl Get {
             None => Err(Exit::failed(format!("get {}: there is no such entry", self.key))),
             Some(entry) if self.raw => app.out.bytes(entry.value.to_vec()).await,
             Some(entry) => {
-                let row = Row::of(&entry);
+                let row = EntryRow::of(&entry);
                 app.out.row(&row, Escaped::new(&row.value)).await
             }
-        }
-    }
-}
-
-// === impl Row ===
-
-impl<'a> Row<'a> {
-    pub(crate) fn of(entry: &'a Entry) -> Row<'a> {
-        Row {
-            key: entry.key.as_str(),
-            value: String::from_utf8_lossy(&entry.value).into_owned(),
-            version: entry.version.to_string(),
-            created: entry.created,
-            lease: entry.lease.map(|lease| lease.to_string()),
         }
     }
 }

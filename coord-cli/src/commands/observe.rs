@@ -57,7 +57,7 @@ impl Observe {
         let result = tokio::select! {
             biased;
             () = shutdown.requested() => Ok(()),
-            () = app.out.closed() => Ok(()),
+            () = app.out.closed() => Err(Exit::pipe()),
             result = observing => result,
         };
         coordinator.close().await.ok();

@@ -1,4 +1,4 @@
-//! The README's first example, so that it goes on compiling and holding.
+//! One's own logic on the in-memory driver, in virtual time: an example that goes on compiling and holding.
 
 use std::time::Duration;
 
