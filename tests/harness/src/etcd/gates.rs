@@ -10,9 +10,8 @@ use std::{
     },
 };
 use tokio::{
-    io::copy_bidirectional,
     net::{TcpListener, TcpStream},
-    task::{AbortHandle, JoinSet},
+    task::{AbortHandle, JoinSet, spawn_blocking},
 };
 
 /// All members see the same address of a member, so a connection does not tell who made it. A gate at that address asks
@@ -94,21 +93,21 @@ async fn accept(listener: TcpListener, links: Arc<Links>, to: usize) {
         tokio::select! {
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => {
-                if let Ok((mut client, addr)) = accepted {
-                    let links = links.clone();
-                    connections.spawn(async move {
-                        // Who is not known may not pass; a member tries again.
-                        let Some(from) = links.who(addr) else { return };
-                        let Ok(mut server) = TcpStream::connect(links.proxies[from][to].addr()).await else {
-                            return;
-                        };
-                        let _ = client.set_nodelay(true);
-                        let _ = server.set_nodelay(true);
-                        let _ = copy_bidirectional(&mut client, &mut server).await;
-                    });
+                if let Ok((client, addr)) = accepted {
+                    connections.spawn(pass(links.clone(), client, addr, to));
                 }
             }
         }
+    }
+}
+
+async fn pass(links: Arc<Links>, client: TcpStream, addr: SocketAddr, to: usize) {
+    let known = links.clone();
+    // The tables of a busy machine are long.
+    let from = spawn_blocking(move || known.who(addr)).await;
+    // Who is not known may not pass; a member tries again.
+    if let Ok(Some(from)) = from {
+        links.proxies[from][to].serve(client).await;
     }
 }
 

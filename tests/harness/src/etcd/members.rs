@@ -1,6 +1,11 @@
 //! What an operator does to the members.
 
 use super::EtcdCluster;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
+
+/// etcd changes its members only after all have been in touch for some seconds.
+const STEADY: Duration = Duration::from_secs(30);
 
 impl EtcdCluster {
     /// Nothing passes between member `i` and the others any more, until [`rejoin`](Self::rejoin). Clients reach all.
@@ -48,10 +53,10 @@ impl EtcdCluster {
     pub async fn replace(&self, i: usize) -> Result<(), String> {
         let (name, id) = (format!("m{i}"), self.member(i).await?);
         let url = self.peer_url(&name).await?;
-        self.try_etcdctl(&["member", "remove", &id]).await?;
+        self.change(&["member", "remove", &id]).await?;
         self.nodes[i].kill();
         std::fs::remove_dir_all(self.dir().join(&name)).expect("the member's data is removed");
-        self.try_etcdctl(&["member", "add", &name, &format!("--peer-urls={url}")])
+        self.change(&["member", "add", &name, &format!("--peer-urls={url}")])
             .await?;
         self.nodes[i].add_args(&["--initial-cluster-state", "existing"]);
         self.restart(i);
@@ -73,6 +78,19 @@ impl EtcdCluster {
             self.try_etcdctl_at(i, &["defrag"]).await?;
         }
         Ok(())
+    }
+
+    /// A change of the members, as soon as etcd takes it.
+    async fn change(&self, args: &[&str]) -> Result<(), String> {
+        let end = Instant::now() + STEADY;
+        loop {
+            match self.try_etcdctl(args).await {
+                Err(error) if error.contains("unhealthy cluster") && Instant::now() < end => {
+                    sleep(Duration::from_millis(200)).await;
+                }
+                done => return done.map(drop),
+            }
+        }
     }
 
     async fn member(&self, i: usize) -> Result<String, String> {
