@@ -39,7 +39,7 @@ impl Core {
     pub(crate) async fn create(&self, create: &Create, call: Call) -> Result<Entry> {
         driver::check_create(create, &self.capabilities())?;
         let fail = |failure: Failure| failure.into_error(Operation::Create, Some(&create.key));
-        let attempt = self.attempt(create)?;
+        let attempt = self.attempt(Operation::Create, create)?;
         if let Some(lease) = create.mode.lease() {
             self.leases.check_live(Operation::Create, Some(&create.key), lease)?;
         }
@@ -84,15 +84,15 @@ impl Core {
         Err(fail(Failure::unavailable(Class::NotSent, "no lease for the ledger")))
     }
 
-    fn attempt<'a>(&self, create: &'a Create) -> Result<Attempt<'a>> {
+    fn attempt<'a>(&self, operation: Operation, create: &'a Create) -> Result<Attempt<'a>> {
         if let Some(lease) = create.mode.lease() {
-            self.leases.check_own(Operation::Create, Some(&create.key), lease)?;
+            self.leases.check_own(operation, Some(&create.key), lease)?;
         }
         let key = match create.mode {
             CreateMode::Sequential(_) => create
                 .key
                 .child(format!("~{}", create.nonce))
-                .map_err(|invalid| error(create, ErrorKind::InvalidKey(invalid)))?,
+                .map_err(|invalid| Error::definite(operation, Some(&create.key), ErrorKind::InvalidKey(invalid)))?,
             _ => create.key.clone(),
         };
         Ok(Attempt {
@@ -204,8 +204,9 @@ impl Core {
     }
 
     pub(crate) async fn abandon(&self, create: &Create, call: Call) -> Result<()> {
+        driver::check_abandon(create, &self.capabilities())?;
         let fail = |failure: Failure| failure.into_error(Operation::Abandon, Some(&create.key));
-        let attempt = self.attempt(create)?;
+        let attempt = self.attempt(Operation::Abandon, create)?;
         for last in [false, true] {
             // The tombstone under the very lease that late copies name: while it is there it stops them, and once it is
             // gone its lease is, which stops them as well.
