@@ -45,7 +45,7 @@ pub(crate) async fn renewals_keep_a_lease_and_prove_it(scratch: &Scratch<'_>) ->
             "expected a renewal never to shorten the proof {last:?}, saw {grant:?}"
         );
         let answered = env.now();
-        if answered - before > grant.ttl / 2 {
+        if answered - before > grant.ttl * 3 / 4 {
             return Err(Failure::inconclusive("the pace could not be kept"));
         }
         check!(
