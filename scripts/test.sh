@@ -18,7 +18,8 @@ unit() {
     if cargo nextest --version >/dev/null 2>&1; then
         cargo nextest run --workspace --locked
     else
-        cargo test --workspace --all-targets --locked
+        # Not --all-targets: that runs the benchmarks, too.
+        cargo test --workspace --lib --bins --tests --examples --locked
     fi
 }
 
