@@ -22,6 +22,9 @@ pub struct Spy {
 struct Notes {
     calls: Vec<(Operation, Instant)>,
     carried: BTreeMap<LeaseId, usize>,
+    /// Creates that are under way, and the most that ever were.
+    creating: usize,
+    most_creating: usize,
 }
 
 impl Spy {
@@ -50,6 +53,11 @@ impl Spy {
     /// The most entries that any lease was made to carry.
     pub fn fullest(&self) -> usize {
         self.notes().carried.values().copied().max().unwrap_or(0)
+    }
+
+    /// The most creates that were under way at the same time.
+    pub fn most_at_once(&self) -> usize {
+        self.notes().most_creating
     }
 
     fn note(&self, operation: Operation) {
@@ -106,7 +114,13 @@ impl Coordinator for Spy {
             }
             *carried += 1;
         }
+        {
+            let mut notes = self.notes();
+            notes.creating += 1;
+            notes.most_creating = notes.most_creating.max(notes.creating);
+        }
         let created = self.inner.create(create).await;
+        self.notes().creating -= 1;
         if created.is_err()
             && let Some(lease) = lease
         {
