@@ -22,10 +22,9 @@ use crate::exit::Exit;
 
 fn main() {
     let Cli { global, command } = Cli::parse();
-    let command = match command.alone() {
-        Ok(code) => std::process::exit(code),
-        Err(command) => command,
-    };
+    if let Some(code) = command.alone() {
+        std::process::exit(code);
+    }
     global.start_logging();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

@@ -20,7 +20,7 @@ pub(crate) struct Launch {
 impl Launch {
     /// Asks the kernel to kill this process when the guardian dies, too, and becomes the job. Returns the exit code of a
     /// shell for a command that cannot be run.
-    pub(crate) fn run(self) -> i32 {
+    pub(crate) fn run(&self) -> i32 {
         let asked = set_parent_process_death_signal(Some(Signal::KILL));
         // It may have died before we asked.
         if getppid().map(|pid| pid.as_raw_nonzero().get()) != Some(self.guardian) {

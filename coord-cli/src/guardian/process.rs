@@ -68,7 +68,7 @@ struct Watch {
 impl Guard {
     /// The whole life of a guardian, in this one thread: the parent-death signal belongs to the thread that starts the
     /// job. Returns its exit code.
-    pub(crate) fn run(self) -> i32 {
+    pub(crate) fn run(&self) -> i32 {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let ended = runtime.and_then(|runtime| runtime.block_on(self.watch_over()));
         match ended {
@@ -80,7 +80,7 @@ impl Guard {
         }
     }
 
-    async fn watch_over(self) -> io::Result<()> {
+    async fn watch_over(&self) -> io::Result<()> {
         // A service manager signals all of a service's processes: this one goes last.
         let mut deaf = Signals::listen()?;
         let _ = rustix::thread::set_name(c"job-guardian");

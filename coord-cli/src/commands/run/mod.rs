@@ -22,7 +22,6 @@ use lead::Ended;
 use margins::Margins;
 pub(crate) use proclaimed::Proclaimed;
 use terminal::Terminal;
-use turn::Turn;
 pub(crate) use turn::checkpoint_exit;
 
 /// Run a command on one of n hot copies; the others wait until it ends or dies
@@ -155,12 +154,9 @@ impl Runner {
     /// One turn after the other, until there is an exit code.
     async fn rounds(&self, hands: &mut Hands) -> Result<(), Exit> {
         loop {
-            let lead = match self.turn(&mut hands.signals).await? {
-                Turn::Ours(lead) => lead,
-                Turn::AlreadyDone => {
-                    info!(job = %self.args.job, run = %self.args.run_id, "done already");
-                    return Ok(());
-                }
+            let Some(lead) = self.turn(&mut hands.signals).await? else {
+                info!(job = %self.args.job, run = %self.args.run_id, "done already");
+                return Ok(());
             };
             let token = lead.leadership.token();
             match self.lead(lead, hands).await? {

@@ -11,13 +11,6 @@ use crate::guardian::Signals;
 /// Between two questions whether the run is done, while the store does not answer.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// What waiting has come to.
-pub(super) enum Turn {
-    Ours(Lead),
-    /// Another copy has done this run.
-    AlreadyDone,
-}
-
 /// A turn, and the time there is to stop.
 pub(super) struct Lead {
     pub(super) leadership: Leadership,
@@ -25,8 +18,9 @@ pub(super) struct Lead {
 }
 
 impl Runner {
-    /// Waits for our turn; a signal that asks to end or the end of `--wait` ends that, too.
-    pub(super) async fn turn(&self, signals: &mut Signals) -> Result<Turn, Exit> {
+    /// Waits for our turn; a signal that asks to end or the end of `--wait` ends that, too. `None`: another copy has done
+    /// this run.
+    pub(super) async fn turn(&self, signals: &mut Signals) -> Result<Option<Lead>, Exit> {
         let env = self.coordinator.env();
         let over = async {
             match self.args.wait {
@@ -79,14 +73,14 @@ impl Runner {
         }
     }
 
-    async fn campaign(&self) -> Result<Turn, Exit> {
+    async fn campaign(&self) -> Result<Option<Lead>, Exit> {
         let lease = self
             .session
             .connected()
             .await
             .map_err(|closed| Exit::unavailable(format!("{}: no lease could be had: {closed}", self.args.job)))?;
         if self.is_done().await? {
-            return Ok(Turn::AlreadyDone);
+            return Ok(None);
         }
         // By what was granted, which may be another ttl each time.
         let margins = Margins::new(lease.ttl, self.args.grace).map_err(Exit::usage)?;
@@ -94,7 +88,7 @@ impl Runner {
         let election = Election::new(&self.session, self.election_config(margins));
         let leadership = election.campaign().await?;
         let Some(mark) = &self.mark else {
-            return Ok(Turn::Ours(Lead { leadership, margins }));
+            return Ok(Some(Lead { leadership, margins }));
         };
         let term = leadership.term();
         // Each of many copies gets its turn in the end: a look is cheaper than a claim.
@@ -119,13 +113,13 @@ impl Runner {
             done = claimed => done?,
         };
         if !done {
-            return Ok(Turn::Ours(Lead { leadership, margins }));
+            return Ok(Some(Lead { leadership, margins }));
         }
         // The next copy is to learn it, too; what cannot be released goes with the session.
         if let Err(error) = leadership.resign().await {
             debug!("release: {error}");
         }
-        Ok(Turn::AlreadyDone)
+        Ok(None)
     }
 }
 
