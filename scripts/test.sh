@@ -18,14 +18,16 @@ unit() {
     if cargo nextest --version >/dev/null 2>&1; then
         cargo nextest run --workspace --locked
     else
-        cargo test --workspace --all-targets --locked
+        # Not --all-targets: that runs the benchmarks, too.
+        cargo test --workspace --lib --bins --tests --examples --locked
     fi
 }
 
 # Each driver of the facade without the others, and none.
 features() {
+    cargo test -p coordkit --no-default-features --test missing_driver --locked
     local driver
-    for driver in "" memory zookeeper etcd; do
+    for driver in memory zookeeper etcd; do
         cargo check -p coordkit --no-default-features --features "$driver" --locked
     done
 }

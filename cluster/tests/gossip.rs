@@ -369,3 +369,57 @@ fn meta_is_bounded_so_that_the_state_always_fits_a_frame() {
     core.handle(Input::SetMeta { key, value: None }, Duration::ZERO);
     assert_eq!(meta(&core).entries(), before);
 }
+
+#[test]
+fn a_leader_may_be_up_leaving_or_exiting_and_nothing_else() {
+    use MemberState::{Down, Exiting, Joining, Leaving, Removed, Up};
+    for (state_of_first, leads) in [
+        (Joining, false),
+        (Up, true),
+        (Leaving, true),
+        (Exiting, true),
+        (Down, false),
+        (Removed, false),
+    ] {
+        let mut state = GossipState::new(ClusterId(1));
+        state.advance(&id(0), state_of_first);
+        (1..4).for_each(|port| assert!(state.advance(&id(port), Up)));
+        let leader = member(3, &state, Config::default()).view().leader;
+        assert_eq!(leader, Some(id(u16::from(!leads))), "{state_of_first}");
+    }
+}
+
+#[test]
+fn only_the_leader_puts_the_unreachable_down() {
+    use coord_cluster::DowningAfterStable;
+    let downed_by = |port: u16| {
+        let mut state = state_of(6);
+        (3..5).for_each(|observer| state.set_suspects(&id(observer), BTreeSet::from([id(5)])));
+        let mut config = Config::default();
+        config.detector.acceptable_pause = SECOND * 1_000_000;
+        let mut core = member(port, &state, config).with_downing(DowningAfterStable::new(SECOND));
+        let mut now = Duration::ZERO;
+        while now < SECOND * 10 {
+            now = core.next_wake();
+            core.handle(Input::Tick, now);
+        }
+        core.snapshot().unwrap().state().state_of(&id(5)) == Some(MemberState::Down)
+    };
+    assert!(downed_by(0));
+    assert!(!downed_by(2));
+}
+
+#[test]
+fn a_ping_for_another_life_of_the_address_is_not_answered() {
+    let mut core = member(2, &state_of(3), Config::default());
+    let mut answered = |life: u64| {
+        let whom = Incarnation(life);
+        let outputs = core.handle(from(0, 2, Message::Ping { whom }), SECOND);
+        outputs
+            .iter()
+            .any(|output| matches!(output, Output::Send(e) if matches!(e.message, Message::Pong)))
+    };
+    assert!(answered(1));
+    assert!(!answered(2), "the later life is elsewhere, or nowhere");
+    assert!(!answered(0));
+}

@@ -11,7 +11,16 @@ use crate::{Capabilities, Create, CreateMode, Error, ErrorKind, InvalidKey, Key,
 
 /// Refuses what no driver may send: the root as an entry, a name that only the store may choose, a value over the limit.
 pub fn check_create(create: &Create, capabilities: &Capabilities) -> Result<()> {
-    let (operation, key) = (Operation::Create, &create.key);
+    check_attempt(Operation::Create, create, capabilities)
+}
+
+/// The same of a create that is given up: what could not be sent is nothing to give up.
+pub fn check_abandon(create: &Create, capabilities: &Capabilities) -> Result<()> {
+    check_attempt(Operation::Abandon, create, capabilities)
+}
+
+fn check_attempt(operation: Operation, create: &Create, capabilities: &Capabilities) -> Result<()> {
+    let key = &create.key;
     if !matches!(create.mode, CreateMode::Sequential(_)) {
         check_entry_key(operation, key)?;
         if key.is_sequential() {

@@ -39,7 +39,7 @@ impl Core {
     pub(crate) async fn create(&self, create: &Create, call: Call) -> Result<Entry> {
         driver::check_create(create, &self.capabilities())?;
         let fail = |failure: Failure| failure.into_error(Operation::Create, Some(&create.key));
-        let attempt = self.attempt(create)?;
+        let attempt = self.attempt(Operation::Create, create)?;
         self.make_high_parents(&attempt, call).await.map_err(fail)?;
         // Once more if the ledger's lease turns out to have ended: then nothing was done under it.
         for last in [false, true] {
@@ -80,15 +80,15 @@ impl Core {
         Err(fail(Failure::unavailable(Class::NotSent, "no lease for the ledger")))
     }
 
-    fn attempt<'a>(&self, create: &'a Create) -> Result<Attempt<'a>> {
+    fn attempt<'a>(&self, operation: Operation, create: &'a Create) -> Result<Attempt<'a>> {
         if let Some(lease) = create.mode.lease() {
-            self.leases.check_own(Operation::Create, Some(&create.key), lease)?;
+            self.leases.check_own(operation, Some(&create.key), lease)?;
         }
         let key = match create.mode {
             CreateMode::Sequential(_) => create
                 .key
                 .child(format!("~{}", create.nonce))
-                .map_err(|invalid| error(create, ErrorKind::InvalidKey(invalid)))?,
+                .map_err(|invalid| Error::definite(operation, Some(&create.key), ErrorKind::InvalidKey(invalid)))?,
             _ => create.key.clone(),
         };
         Ok(Attempt {
@@ -200,8 +200,9 @@ impl Core {
     }
 
     pub(crate) async fn abandon(&self, create: &Create, call: Call) -> Result<()> {
+        driver::check_abandon(create, &self.capabilities())?;
         let fail = |failure: Failure| failure.into_error(Operation::Abandon, Some(&create.key));
-        let attempt = self.attempt(create)?;
+        let attempt = self.attempt(Operation::Abandon, create)?;
         for last in [false, true] {
             // The tombstone under the very lease that late copies name: while it is there it stops them, and once it is
             // gone its lease is, which stops them as well.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use coord_api::driver::{check_create, check_entry_key, check_ttl, check_value, mailbox};
+use coord_api::driver::{check_abandon, check_create, check_entry_key, check_ttl, check_value, mailbox};
 use coord_api::{
     Capabilities, Coordinator, Create, Entry, Env, Error, ErrorKind, Expect, Grant, Instant, Key, LeaseId, Operation,
     Result, Standing, Target, Watch,
@@ -30,7 +30,10 @@ impl MemClient {
 
     fn check_attempt(&self, operation: Operation, create: &Create) -> Result<()> {
         self.check_open(operation, Some(&create.key))?;
-        check_create(create, &self.capabilities())?;
+        match operation {
+            Operation::Abandon => check_abandon(create, &self.capabilities())?,
+            _ => check_create(create, &self.capabilities())?,
+        }
         entry_key(operation, create)?;
         match create.mode.lease() {
             Some(lease) => self.check_lease(operation, Some(&create.key), lease),

@@ -72,12 +72,12 @@ impl Node {
         }
     }
 
-    async fn act(&mut self, env: &Env, cuts: bool) {
+    async fn act(&mut self, env: &Env) {
         let faults = self.client.faults();
         let id = (env.random_u64() % 6).to_string();
         match env.random_u64() % 20 {
-            0 if cuts => faults.cut(),
-            0 | 1 => faults.swallow(),
+            0 => faults.cut(),
+            1 => faults.swallow(),
             2..=5 => faults.heal(),
             6 => {
                 faults.pause();
@@ -120,7 +120,7 @@ impl Node {
 }
 
 /// Runs one schedule; returns its history.
-async fn schedule(seed: u64, cuts: bool) -> Vec<String> {
+async fn schedule(seed: u64) -> Vec<String> {
     let env = Env::simulated(seed);
     let lag = Duration::from_secs(seed % 2 * 3);
     let options = StoreOptions {
@@ -149,7 +149,7 @@ async fn schedule(seed: u64, cuts: bool) -> Vec<String> {
         env.sleep(env.random_duration(Duration::from_secs(6))).await;
         for node in &mut nodes {
             node.check(&observer).await;
-            node.act(&env, cuts).await;
+            node.act(&env).await;
             node.check(&observer).await;
             // Its call may take its time; the other one's clock goes on meanwhile.
             drop(tokio::time::timeout(Duration::from_secs(6), node.place_canary()).await);
@@ -189,7 +189,7 @@ async fn schedule(seed: u64, cuts: bool) -> Vec<String> {
     history
 }
 
-fn run(seed: u64, cuts: bool) -> Vec<String> {
+fn run(seed: u64) -> Vec<String> {
     println!("seed {seed}");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -197,7 +197,7 @@ fn run(seed: u64, cuts: bool) -> Vec<String> {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let limit = tokio::time::timeout(Duration::from_secs(86_400), schedule(seed, cuts));
+        let limit = tokio::time::timeout(Duration::from_secs(86_400), schedule(seed));
         limit.await.expect("the schedule hangs")
     })
 }
@@ -205,18 +205,17 @@ fn run(seed: u64, cuts: bool) -> Vec<String> {
 #[test]
 fn random_fault_schedules_keep_the_promises() {
     if let Ok(seed) = std::env::var("COORD_SEED") {
-        run(seed.parse().expect("COORD_SEED is a number"), true);
+        run(seed.parse().expect("COORD_SEED is a number"));
         return;
     }
     for seed in 0..SCHEDULES {
-        run(seed, true);
+        run(seed);
     }
 }
 
 #[test]
 fn one_seed_one_history() {
     for seed in 0..100 {
-        // Without cuts: they still wake the calls under way in random order.
-        assert_eq!(run(seed, false), run(seed, false), "seed {seed}");
+        assert_eq!(run(seed), run(seed), "seed {seed}");
     }
 }

@@ -8,7 +8,7 @@ use coord_api::{
     Coordinator, Directory, Env, Expect, Key, LeaseId, LossReason, Operation, Registration, Registry, RegistryConfig,
     Session, SessionConfig,
 };
-use coord_mem::{Fault, Faults, GiveUp, MemStore, StoreOptions};
+use coord_mem::{Fault, Faults, GiveUp, MemStore, Odds, StoreOptions};
 use coord_recipes_tests::{SCENARIOS, World};
 
 /// One store in memory; what happens to the server happens to all its clients.
@@ -215,8 +215,16 @@ async fn ten_thousand_entries_are_put_back_within_the_pipeline_and_renewals_do_n
     assert!((2.9..=3.1).contains(&per_ttl), "{per_ttl} renewals per ttl");
     client.faults().end_lease(session.lease().unwrap().lease);
     soon(session.lost(1)).await;
+    // From now on a create takes its time, so that many are under way at once: as many as there may be, and no more.
+    client.faults().seeded(Odds {
+        delay: 1.0,
+        longest: Duration::from_millis(10),
+        ..Odds::default()
+    });
     soon(session.connected()).await.unwrap();
     soon(registry.settled()).await.unwrap();
+    client.faults().clear();
+    assert_eq!(spy.most_at_once(), RegistryConfig::new("a").pipeline);
     let again = spy.calls(Operation::Create).len() - creates;
     assert!((10_000..=10_100).contains(&again), "{again} creates to put 10,000 back");
     assert!(spy.calls(Operation::Get).len() < 100, "no look before each");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use coord_api::driver::{check_create, check_entry_key, check_ttl, check_value};
+use coord_api::driver::{check_abandon, check_create, check_entry_key, check_ttl, check_value};
 use coord_api::{
     Capabilities, Coordinator, Create, Entry, Env, Error, ErrorKind, Expect, Grant, Key, LeaseId, Operation, Result,
     Standing, Target, Watch,
@@ -124,6 +124,8 @@ impl Coordinator for ZkCoordinator {
 
     async fn abandon(&self, create: &Create) -> Result<()> {
         let call = self.call(Operation::Abandon, Some(&create.key));
+        self.check_open(&call)?;
+        check_abandon(create, &self.inner.capabilities)?;
         self.run(&call, create.mode.lease(), self.inner.abandon(&call, create))
             .await
     }

@@ -9,9 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::driver::{Command, Driver};
 use super::settings::{Settings, Start};
 use super::stats::{Counters, Stats};
-use crate::{
-    Address, ClusterId, ClusterView, Core, Event, Incarnation, Input, MetaError, NodeId, Refusal,
-};
+use crate::{Address, ClusterId, ClusterView, Core, Event, Incarnation, Input, MetaError, NodeId, Refusal};
 
 /// How many events a slow reader may fall behind; then it is told so and starts again from the latest view.
 const EVENT_BACKLOG: usize = 1024;

@@ -13,8 +13,8 @@ const LONGEST_TIMER: Duration = Duration::from_secs(86_400 * 365);
 
 #[derive(Debug)]
 pub(super) enum Clock {
-    /// The machine's time since boot, suspended time included.
-    Boot,
+    /// The machine's time since boot, suspended time included: read anew at every look.
+    Boot { read: fn() -> Duration },
     /// Tokio's clock since `base`, and how far this client's clock has jumped ahead of it.
     Tokio { base: tokio::time::Instant, jumped: Jumped },
 }
@@ -29,7 +29,7 @@ pub(super) struct Jumped {
 
 impl Clock {
     pub(super) fn boot() -> Clock {
-        Clock::Boot
+        Clock::Boot { read: since_boot }
     }
 
     /// All of a process count from the same beginning, so that their instants compare.
@@ -51,7 +51,7 @@ impl Clock {
 
     pub(super) fn child(&self) -> Clock {
         match self {
-            Clock::Boot => Clock::Boot,
+            Clock::Boot { read } => Clock::Boot { read: *read },
             Clock::Tokio { base, .. } => Clock::Tokio {
                 base: *base,
                 jumped: Jumped::default(),
@@ -61,14 +61,14 @@ impl Clock {
 
     pub(super) fn now(&self) -> Instant {
         match self {
-            Clock::Boot => Instant::from_start(since_boot()),
+            Clock::Boot { read } => Instant::from_start(read()),
             Clock::Tokio { base, jumped } => Instant::from_start(base.elapsed() + jumped.ahead()),
         }
     }
 
     pub(super) async fn sleep_until(&self, deadline: Instant) {
         match self {
-            Clock::Boot => loop {
+            Clock::Boot { .. } => loop {
                 let left = deadline - self.now();
                 if left.is_zero() {
                     return;
@@ -93,7 +93,7 @@ impl Clock {
 
     pub(super) fn jump(&self, by: Duration) {
         match self {
-            Clock::Boot => {}
+            Clock::Boot { .. } => {}
             Clock::Tokio { jumped, .. } => jumped.jump(by),
         }
     }
@@ -122,6 +122,8 @@ fn since_boot() -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
 
     #[tokio::test]
@@ -130,6 +132,37 @@ mod tests {
         let start = clock.now();
         clock.sleep_until(start + Duration::from_millis(20)).await;
         assert!(clock.now() >= start + Duration::from_millis(20));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_boot_clock_counts_the_time_since_boot_suspended_time_included() {
+        // What the kernel tells there is CLOCK_BOOTTIME. On a machine that was suspended (or in a time namespace of its
+        // own: `unshare --time --boottime 1000`) CLOCK_MONOTONIC is behind it.
+        let uptime = std::fs::read_to_string("/proc/uptime").unwrap();
+        let told: f64 = uptime.split(' ').next().unwrap().parse().unwrap();
+        let off = (since_boot().as_secs_f64() - told).abs();
+        assert!(off < 1.0, "{off} s off");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_jump_of_the_machines_clock_is_noticed_within_250_ms_although_the_timer_sleeps() {
+        static SUSPENDED: AtomicU64 = AtomicU64::new(0);
+        static AWAKE: OnceLock<tokio::time::Instant> = OnceLock::new();
+        AWAKE.get_or_init(tokio::time::Instant::now);
+        // Timers sleep through a suspension, as tokio's virtual time knows nothing of it; the boot clock counts it.
+        let clock = Clock::Boot {
+            read: || AWAKE.get().unwrap().elapsed() + Duration::from_secs(SUSPENDED.load(Ordering::SeqCst)),
+        };
+        let deadline = clock.now() + Duration::from_secs(3600);
+        let sleeper = tokio::spawn(async move { clock.sleep_until(deadline).await });
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(!sleeper.is_finished());
+        SUSPENDED.store(3600, Ordering::SeqCst);
+        let woken = tokio::time::Instant::now();
+        sleeper.await.unwrap();
+        let late = woken.elapsed();
+        assert!(late <= Duration::from_millis(250), "noticed after {late:?}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -76,7 +76,9 @@ impl Keeper {
         let started = env.now();
         let mut delays = self.config.backoff.delays(env);
         if !first {
-            env.sleep(delays.next()).await;
+            let delay = delays.next();
+            warn!(session = %name, "no lease, retrying in {delay:.1?}");
+            env.sleep(delay).await;
         }
         loop {
             let failure = match self.coordinator.grant(self.config.ttl).await {
@@ -122,7 +124,6 @@ impl Keeper {
             let now = env.now();
             let soon = now + pace.retry - env.random_duration(pace.retry / 2);
             let next = if failing {
-                self.meter.retried();
                 soon
             } else {
                 // Half of what is left, should the store have granted less than the schedule counts on.
@@ -136,6 +137,9 @@ impl Keeper {
                 () = env.sleep_until(next.min(lease.good_until())) => {}
             }
             sent = env.now();
+            if failing && sent < lease.good_until() {
+                self.meter.retried();
+            }
             match self.renew(&lease, pace.deadline).await {
                 Ok(renewed) => {
                     failing = false;

@@ -17,6 +17,7 @@ enum Mood {
     Up,
     Down,
     Silent,
+    Refusing,
 }
 
 /// The mood, the last lease, and when each ends.
@@ -56,6 +57,10 @@ impl Leases {
         match mood {
             Mood::Up => Ok(()),
             Mood::Down => Err(Error::not_sent(operation, None, ErrorKind::Unavailable("down".into()))),
+            Mood::Refusing => {
+                let denied = ErrorKind::PermissionDenied("an operator took the right away".into());
+                Err(Error::definite(operation, None, denied))
+            }
             Mood::Silent => {
                 self.env.sleep(self.deadline).await;
                 let late = ErrorKind::DeadlineExceeded(self.deadline);
@@ -223,6 +228,20 @@ async fn a_revoked_lease_is_lost_at_the_next_renewal() {
     let session = open(&store);
     store.forget(soon(session.connected()).await.unwrap().lease);
     assert_eq!(soon(session.lost(1)).await, LossReason::Revoked);
+    assert_eq!(soon(session.connected()).await.unwrap().epoch, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_whose_renewals_are_refused_expires_and_is_had_again_when_they_are_not() {
+    let store = Leases::new();
+    let session = open(&store);
+    soon(session.connected()).await.unwrap();
+    let start = store.env.now();
+    store.set(Mood::Refusing);
+    assert_eq!(soon(session.lost(1)).await, LossReason::Expired);
+    assert!((seconds(start, store.env.now()) - 14.7).abs() < 0.01);
+    store.env.sleep(Duration::from_secs(10)).await;
+    store.set(Mood::Up);
     assert_eq!(soon(session.connected()).await.unwrap().epoch, 2);
 }
 

@@ -158,18 +158,16 @@ impl Play<'_> {
         let words = format!("elected    {} (token {})", Escaped::new(self.name), term.token());
         self.app.out.row(&row, words).await?;
         term.stopped().await;
-        let reason = match term.lost().now_or_never() {
-            Some(reason) => reason.to_string(),
-            None => "no renewal in time".to_owned(),
-        };
-        self.tell_unelected(&reason).await
+        self.tell_unelected("no renewal in time").await
     }
 
-    /// Once for each leadership that was told.
-    async fn tell_unelected(&self, reason: &str) -> Result<(), Exit> {
+    /// Once for each leadership that was told; `why` is for one that has not ended by itself.
+    async fn tell_unelected(&self, why: &str) -> Result<(), Exit> {
         let Some(term) = self.current().take() else {
             return Ok(());
         };
+        let ended = term.lost().now_or_never();
+        let reason = &*ended.map_or(why.to_owned(), |reason| reason.to_string());
         // It ended by the clock even if we stood still and notice it only now.
         let ends = term.stop_at() + self.app.config.stop_within;
         let row = Row::Unelected {

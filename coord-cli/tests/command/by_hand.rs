@@ -135,3 +135,16 @@ async fn ctrl_c_ends_a_watch_well_and_a_second_one_at_once() {
     elect.signal(Signal::INT);
     assert!(matches!(elect.ended().await.code(), Some(0 | 130)));
 }
+
+#[tokio::test]
+async fn a_password_in_the_url_works_and_warns() {
+    let server = Store::etcd().await;
+    let store = &server.url().replace("etcd://", "etcd://me:hunter2@");
+    let done = coord(store, &["create", "/a", "x"]).await.ok();
+    assert!(
+        done.stderr.contains("COORD_PASSWORD") && !done.stderr.contains("hunter2"),
+        "{done:?}"
+    );
+    let quiet = coord(&server.url(), &["get", "/a"]).await.ok();
+    assert_eq!(quiet.stderr, "");
+}

@@ -1,5 +1,7 @@
 //! `coord check`, `coord conformance`, `coord bench`.
 
+use coord_harness::{EtcdCluster, EtcdOptions};
+
 use crate::store::Store;
 use crate::support::coord;
 
@@ -35,6 +37,24 @@ async fn conformance_passes_on_etcd() {
 #[tokio::test]
 async fn conformance_passes_on_zookeeper() {
     conformance(&Store::zookeeper().await.url()).await;
+}
+
+/// A store that is full takes no write: promises are not kept, each row says so, and so does the exit code.
+#[tokio::test]
+async fn conformance_of_a_store_that_does_not_keep_its_promises_fails() {
+    let options = EtcdOptions {
+        quota_bytes: Some(1),
+        ..EtcdOptions::default()
+    };
+    let store = Store::Etcd(EtcdCluster::start(options).await);
+    let done = coord(&store.url(), &["--json", "conformance", "--only", "revoke"]).await;
+    assert_eq!(done.code, Some(1), "{done:?}");
+    let rows = done.rows();
+    assert!(
+        !rows.is_empty() && rows.iter().all(|row| row["passed"] == false),
+        "{rows:?}"
+    );
+    assert!(done.stderr.contains("were not kept"), "{done:?}");
 }
 
 async fn check(url: &str) {

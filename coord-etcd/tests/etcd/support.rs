@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use coord_api::{Coordinator, CoordinatorExt, Env, Expect, Key, LeaseId, Result, Target, Watch, WatchEvent};
-use coord_conformance::{BEHAVIOURS, Opener};
+use coord_conformance::Opener;
 use coord_etcd::{EtcdConfig, EtcdCoordinator};
 use coord_harness::{EtcdCluster, EtcdOptions, Proxy, eventually};
-use futures::StreamExt;
 
 /// For conditions that hold soon on an idle machine, and surely on a loaded one.
 pub(crate) const SOON: Duration = Duration::from_secs(20);
@@ -17,7 +16,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(20);
 pub(crate) const LIMIT: Duration = Duration::from_millis(1200);
 
 /// Opens clients of some etcd.
-pub(crate) struct Etcd(EtcdConfig);
+pub(crate) struct Etcd(pub(crate) EtcdConfig);
 
 #[async_trait::async_trait]
 impl Opener for Etcd {
@@ -59,29 +58,6 @@ pub(crate) async fn behind_a_proxy() -> (EtcdCluster, Proxy, AtWork) {
     let (mut proxies, endpoints) = proxies(&etcd).await;
     let work = AtWork::start(client(endpoints, LIMIT)).await;
     (etcd, proxies.remove(0), work)
-}
-
-/// Checks the whole list, `at_once` behaviours at a time: most of their time is waiting for leases to end.
-pub(crate) async fn conformance(config: EtcdConfig, at_once: usize) {
-    let opener = Etcd(config);
-    let outcomes: Vec<_> = futures::stream::iter(BEHAVIOURS)
-        .map(|behaviour| coord_conformance::run(behaviour, &opener))
-        .buffer_unordered(at_once)
-        .collect()
-        .await;
-    let failed: Vec<String> = outcomes
-        .iter()
-        .filter(|outcome| !outcome.passed())
-        .map(ToString::to_string)
-        .collect();
-    assert_eq!(outcomes.len(), BEHAVIOURS.len());
-    assert!(
-        failed.is_empty(),
-        "{} of {} failed:\n{}",
-        failed.len(),
-        outcomes.len(),
-        failed.join("\n")
-    );
 }
 
 pub(crate) fn key(key: &str) -> Key {

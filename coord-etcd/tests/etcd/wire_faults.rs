@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use coord_api::{Class, Coordinator, CoordinatorExt, Expect, Target, WatchEvent};
 use coord_harness::{Flow, Proxy};
 
-use crate::support::{SOON, behind_a_proxy, client, key, nodes};
+use crate::support::{LIMIT, SOON, behind_a_proxy, client, key, nodes};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn black_hole() {
@@ -14,6 +14,16 @@ async fn black_hole() {
     work.every_call_fails_in_time().await;
     proxy.pass();
     work.works_again().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_input_is_refused_although_the_store_cannot_be_reached() {
+    // Takes connections and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = client(vec![format!("http://{}", silent.local_addr().unwrap())], LIMIT);
+    let started = Instant::now();
+    coord_conformance::bad_input_is_refused_unsent(&*client).await;
+    assert!(started.elapsed() < LIMIT * 2, "only the close may wait for the store");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,6 +2,7 @@
 
 mod calls;
 mod connection;
+mod each;
 mod leases;
 mod lifecycle;
 

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use coord_api::{Coordinator, Result};
-use coord_conformance::{BEHAVIOURS, Opener, Outcome};
+use coord_conformance::Opener;
 use coord_harness::Proxy;
 use coord_zk::ZkConfig;
-use futures::StreamExt;
 
 use crate::support;
 
@@ -25,22 +24,7 @@ impl Opener for Servers {
 }
 
 async fn keeps_every_promise(config: ZkConfig) {
-    let servers = Servers(config);
-    let outcomes: Vec<Outcome> = futures::stream::iter(BEHAVIOURS)
-        .map(|behaviour| coord_conformance::run(behaviour, &servers))
-        .buffer_unordered(AT_ONCE)
-        .collect()
-        .await;
-    assert_eq!(outcomes.len(), BEHAVIOURS.len());
-    for outcome in &outcomes {
-        println!("{:6.2} s  {outcome}", outcome.took.as_secs_f64());
-    }
-    let failed: Vec<String> = outcomes
-        .iter()
-        .filter(|outcome| !outcome.passed())
-        .map(ToString::to_string)
-        .collect();
-    assert!(failed.is_empty(), "{} not kept:\n{}", failed.len(), failed.join("\n"));
+    coord_conformance::check_all(&Servers(config), AT_ONCE).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -11,6 +11,22 @@ use crate::support::{self, HEAL, config, heals, in_time, key, open, until_value}
 const DEADLINE: Duration = Duration::from_millis(600);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_input_is_refused_although_the_store_cannot_be_reached() {
+    // Takes connections and says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let coordinator = open(ZkConfig {
+        call_deadline: DEADLINE,
+        ..config(silent.local_addr().unwrap().to_string())
+    });
+    let started = std::time::Instant::now();
+    coord_conformance::bad_input_is_refused_unsent(&*coordinator).await;
+    assert!(
+        started.elapsed() < DEADLINE * 3,
+        "only the close may wait for the store"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_fault_of_the_wire_ends_calls_in_time_and_heals() {
     let ensemble = support::ensemble(1).await;
     let proxy = Proxy::start(ensemble.node(0).client_addr()).await;

@@ -24,7 +24,9 @@
 //! coord_conformance::conformance_tests!(MyStore);
 //! ```
 //!
-//! Outside of tests, [`run_all`] goes through the list and reports.
+//! Where a server takes long to start, [`check_all`] goes through the list in one test, many behaviours at a time. Outside
+//! of tests, [`run_all`] goes through it and reports. A client whose store cannot be reached is for
+//! [`bad_input_is_refused_unsent`].
 //!
 //! Every behaviour works below a key of its own, `/conformance-<nonce>`, which is deleted afterwards by a further
 //! client; nothing else in the store is touched.
@@ -39,11 +41,13 @@ mod lease;
 mod macros;
 mod run;
 mod scratch;
+mod unsent;
 mod view;
 
 pub use failure::Failure;
 pub use list::BEHAVIOURS;
 #[doc(hidden)]
 pub use run::assert_kept;
-pub use run::{Behaviour, DEADLINE, Outcome, run, run_all};
+pub use run::{Behaviour, DEADLINE, Outcome, check_all, run, run_all};
 pub use scratch::{Opener, Scratch};
+pub use unsent::bad_input_is_refused_unsent;

@@ -99,7 +99,7 @@ macro_rules! __behaviours {
             }
             watches {
                 a_watch_of_a_key_tells_its_life: "A watch of a missing key starts empty and tells creation, change and deletion, of any client.",
-                changes_come_as_put_and_delete: "A change comes as the entry as it is now.",
+                changes_come_as_put_and_delete: "A change comes as the entry as it is now, and a delete names the incarnation that went.",
                 a_watch_starts_with_what_exists: "The first event is the state, in order, with everything that exists.",
                 the_state_holds_every_write_that_had_finished: "The first state is of a moment after the call: no finished write is missing from it.",
                 a_watch_of_children_tells_their_lives: "A watch of children tells them all, also those of a parent that did not exist.",
@@ -114,6 +114,7 @@ macro_rules! __behaviours {
             watch_load {
                 a_watch_never_goes_back_in_time: "Values in a watch never go back, and reach the last one.",
                 nothing_is_missed_between_state_and_changes: "Wherever among the writes a watch starts, it comes to the last one.",
+                a_write_beside_the_start_of_a_watch_is_never_missed: "A single write beside the start of a watch is in its state or told after it.",
                 under_load_a_watch_ends_equal_to_the_store: "After many creates, changes and deletes, a watch adds up to what is stored.",
                 a_slow_reader_gets_the_latest_and_little_else: "What was not read is merged to the latest per key.",
                 an_unread_watch_holds_nobody_up: "A watch that nobody reads blocks no call.",

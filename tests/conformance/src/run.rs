@@ -3,8 +3,8 @@ use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use futures::FutureExt;
 use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
 
 use crate::failure::{Checked, Failure};
 use crate::{BEHAVIOURS, Opener, Scratch};
@@ -55,6 +55,31 @@ pub async fn run_all(opener: &dyn Opener) -> Vec<Outcome> {
         outcomes.push(run(behaviour, opener).await);
     }
     outcomes
+}
+
+/// The whole list in one test, `at_once` behaviours at a time: for stores whose servers take long to start, where most
+/// behaviours wait for leases to end. `COORD_BEHAVIOUR=<name>` runs that one alone. Prints how each went.
+///
+/// # Panics
+/// When a promise is not kept; the others are finished first.
+pub async fn check_all(opener: &dyn Opener, at_once: usize) {
+    let only = std::env::var("COORD_BEHAVIOUR").ok();
+    let chosen: Vec<_> = BEHAVIOURS
+        .iter()
+        .filter(|behaviour| only.as_deref().is_none_or(|only| behaviour.name == only))
+        .collect();
+    assert!(!chosen.is_empty(), "no behaviour is called {only:?}");
+    let outcomes: Vec<_> = futures::stream::iter(chosen)
+        .map(|behaviour| run(behaviour, opener))
+        .buffer_unordered(at_once)
+        .collect()
+        .await;
+    for outcome in &outcomes {
+        println!("{:6.2} s  {outcome}", outcome.took.as_secs_f64());
+    }
+    let failed: Vec<_> = outcomes.iter().filter(|outcome| !outcome.passed()).collect();
+    let texts: Vec<_> = failed.iter().map(ToString::to_string).collect();
+    assert!(failed.is_empty(), "{} not kept:\n{}", failed.len(), texts.join("\n"));
 }
 
 /// For the tests that [`conformance_tests!`](crate::conformance_tests) makes: panics if the promise is not kept.

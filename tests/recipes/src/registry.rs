@@ -110,6 +110,7 @@ pub(crate) async fn registering_twice_is_one_entry(world: Arc<dyn World>) {
     node.registry.settled().await.unwrap();
     let updated = reader.get_latest(&key()).await.unwrap().unwrap();
     assert_eq!(updated.created, first.created);
+    assert_eq!(node.spy.calls(Operation::Update).len(), 1, "one write for one change");
     assert!(String::from_utf8_lossy(&updated.value).contains(r#""zone":"b""#));
     assert!(
         node.registry.update(Registration::new("web", "2", "")).is_err(),

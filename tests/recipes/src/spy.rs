@@ -9,7 +9,7 @@ use coord_api::{
     Result, Standing, Target, Watch,
 };
 
-/// A coordinator that notes when leases were asked for and renewed, and may call leases full.
+/// A coordinator that notes when what was called, and may call leases full.
 #[derive(Debug, Clone)]
 pub struct Spy {
     inner: Arc<dyn Coordinator>,
@@ -22,6 +22,9 @@ pub struct Spy {
 struct Notes {
     calls: Vec<(Operation, Instant)>,
     carried: BTreeMap<LeaseId, usize>,
+    /// Creates that are under way, and the most that ever were.
+    creating: usize,
+    most_creating: usize,
 }
 
 impl Spy {
@@ -47,9 +50,19 @@ impl Spy {
             .collect()
     }
 
+    /// How many calls there were.
+    pub fn count(&self) -> usize {
+        self.notes().calls.len()
+    }
+
     /// The most entries that any lease was made to carry.
     pub fn fullest(&self) -> usize {
         self.notes().carried.values().copied().max().unwrap_or(0)
+    }
+
+    /// The most creates that were under way at the same time.
+    pub fn most_at_once(&self) -> usize {
+        self.notes().most_creating
     }
 
     fn note(&self, operation: Operation) {
@@ -106,7 +119,13 @@ impl Coordinator for Spy {
             }
             *carried += 1;
         }
+        {
+            let mut notes = self.notes();
+            notes.creating += 1;
+            notes.most_creating = notes.most_creating.max(notes.creating);
+        }
         let created = self.inner.create(create).await;
+        self.notes().creating -= 1;
         if created.is_err()
             && let Some(lease) = lease
         {
@@ -126,10 +145,12 @@ impl Coordinator for Spy {
     }
 
     async fn get_latest(&self, key: &Key) -> Result<Option<Entry>> {
+        self.note(Operation::GetLatest);
         self.inner.get_latest(key).await
     }
 
     async fn children(&self, key: &Key) -> Result<Vec<Entry>> {
+        self.note(Operation::Children);
         self.inner.children(key).await
     }
 
@@ -144,6 +165,7 @@ impl Coordinator for Spy {
     }
 
     async fn standing(&self, entry: &Entry) -> Result<Standing> {
+        self.note(Operation::Standing);
         self.inner.standing(entry).await
     }
 

@@ -116,6 +116,19 @@ pub(crate) async fn within_only_tightens(scratch: &Scratch<'_>) -> Checked {
     let entry = longer.create_persistent(&key("/k"), "v").await?;
     let tight = client.within(Duration::ZERO);
     let loosened = tight.within(Duration::from_secs(3600));
+    let whole = client.capabilities().call_deadline;
+    let told = |view: &std::sync::Arc<dyn Coordinator>| view.capabilities().call_deadline;
+    check_eq!(
+        told(&longer),
+        whole,
+        "the deadline of a view that asked for a longer one"
+    );
+    check_eq!(told(&tight), Duration::ZERO, "the deadline of a tighter view");
+    check_eq!(
+        told(&loosened),
+        Duration::ZERO,
+        "the deadline of a tighter view's longer one"
+    );
     // Both may or may not make it; neither may be refused or hang.
     ends_promptly(&*client, Duration::ZERO, tight.get(&entry.key)).await?;
     ends_promptly(&*client, Duration::ZERO, loosened.get(&entry.key)).await?;

@@ -1,11 +1,11 @@
 use std::time::Duration;
 
-use coord_api::{CoordinatorExt, Expect, Target};
+use coord_api::{CoordinatorExt, Expect, Key, Target};
 use futures::future::try_join_all;
 
 use super::reads::number;
 use crate::failure::Checked;
-use crate::scratch::{Scratch, key};
+use crate::scratch::{Client, Scratch, key};
 use crate::view::{PATIENCE, View};
 
 /// Reads until the number at `/dir/k` is `last`, and checks that it only rises on the way.
@@ -73,6 +73,59 @@ pub(crate) async fn nothing_is_missed_between_state_and_changes(scratch: &Scratc
         Ok(())
     };
     futures::try_join!(write, watch).map(drop)
+}
+
+/// What happens once beside the start of a watch.
+#[derive(Debug, Clone, Copy)]
+enum Beside {
+    Create,
+    Update,
+    Delete,
+}
+
+/// Starts a watch while one single write is under way, which begins after so many turns of other tasks. Nothing comes
+/// after it that could make up for missing it.
+async fn a_write_beside_a_start(
+    clients: &(Client, Client),
+    name: &Key,
+    target: Target,
+    (beside, turns): (Beside, u32),
+) -> Checked {
+    let (watcher, writer) = clients;
+    if !matches!(beside, Beside::Create) {
+        writer.create_persistent(name, "before").await?;
+    }
+    let write = async {
+        for _ in 0..turns {
+            tokio::task::yield_now().await;
+        }
+        Checked::Ok(match beside {
+            Beside::Create => Some(writer.create_persistent(name, "after").await?),
+            Beside::Update => Some(writer.update(name, "after".into(), Expect::Any).await?),
+            Beside::Delete => {
+                writer.delete(name, Expect::Any).await?;
+                None
+            }
+        })
+    };
+    let (mut view, written) = futures::try_join!(View::open(&**watcher, target), write)?;
+    let shown = |view: &View| view.get(name) == written.as_ref();
+    view.until(&format!("the {beside:?} beside its start, {turns} turns later"), shown)
+        .await
+}
+
+pub(crate) async fn a_write_beside_the_start_of_a_watch_is_never_missed(scratch: &Scratch<'_>) -> Checked {
+    let clients = scratch.two_clients().await?;
+    for turns in [0, 1, 2, 4, 10, 30, 100] {
+        for beside in [Beside::Create, Beside::Update, Beside::Delete] {
+            let dir = key(&format!("/dir{turns}-{beside:?}"));
+            let (one, all) = (key(&format!("{dir}/one")), key(&format!("{dir}/all")));
+            let target = Target::Key(one.clone());
+            a_write_beside_a_start(&clients, &one, target, (beside, turns)).await?;
+            a_write_beside_a_start(&clients, &all, Target::Children(dir), (beside, turns)).await?;
+        }
+    }
+    Ok(())
 }
 
 pub(crate) async fn under_load_a_watch_ends_equal_to_the_store(scratch: &Scratch<'_>) -> Checked {

@@ -39,8 +39,16 @@ pub(crate) async fn changes_come_as_put_and_delete(scratch: &Scratch<'_>) -> Che
         WatchEvent::Resync(entries) => check_eq!(entries, vec![created.clone()], "the new state"),
         other => return Err(crate::Failure::new(format!("expected a Put, saw {other:?}"))),
     }
+    let deleted = WatchEvent::Delete {
+        key: created.key.clone(),
+        created: created.created,
+    };
     client.delete(&created.key, created.version.into()).await?;
-    shows(&mut view, "nothing after the delete", &[]).await
+    match view.step().await? {
+        WatchEvent::Resync(entries) => check_eq!(entries, [], "the new state after the delete"),
+        event => check_eq!(event, deleted, "the delete"),
+    }
+    Ok(())
 }
 
 pub(crate) async fn a_watch_starts_with_what_exists(scratch: &Scratch<'_>) -> Checked {
