@@ -106,13 +106,15 @@ impl Runner {
         let started = self.env.now();
         let give_up_at = self.config.give_up_after.map(|limit| started + limit);
         let mut fruitless = 0;
+        // Should the time be over in the midst of an attempt.
+        let mut last = Reason::Store("no answer in time".into());
         self.vigil = None;
         loop {
             self.attempt += 1;
             if self.cluster.view().phase == Phase::Stopped {
                 return Found::End(End::NodeStopped);
             }
-            let attempt = self.try_once(give_up_at).await;
+            let attempt = self.try_once(give_up_at, &last).await;
             let reason = match attempt {
                 Ok(found) => return found,
                 Err(reason) => reason,
@@ -126,6 +128,7 @@ impl Runner {
             let delay = wait(fruitless, self.config.wait_first, self.config.wait_max, random);
             fruitless += 1;
             let until = (now + delay).min(give_up_at.unwrap_or(now + delay));
+            last = reason.clone();
             if let Some(within) = self.pause(until, reason).await {
                 return Found::Leave(within);
             }
@@ -133,7 +136,7 @@ impl Runner {
     }
 
     /// Look, join, and if there is nothing to join, stand for election.
-    async fn try_once(&mut self, give_up_at: Option<Instant>) -> Result<Found, Reason> {
+    async fn try_once(&mut self, give_up_at: Option<Instant>, last: &Reason) -> Result<Found, Reason> {
         let mut leave = self.leave.clone();
         let env = self.env.clone();
         let far = env.now() + Duration::from_secs(86_400 * 365);
@@ -148,7 +151,7 @@ impl Runner {
                 }
                 Err(quiet) => quiet,
             },
-            () = env.sleep_until(give_up_at.unwrap_or(far)) => return Err(Reason::NoSeedAnswers),
+            () = env.sleep_until(give_up_at.unwrap_or(far)) => return Err(last.clone()),
         };
         // Not to be interrupted: it ends by itself, and must not leave a record without a cluster behind.
         let (record, held) = self.elect(quiet).await?;

@@ -278,11 +278,7 @@ async fn a_second_leader_of_another_part_is_reported(stage: Stage) {
     let lease = session.connected().await.unwrap().lease;
     loop {
         let _ = stage.operator.delete(&entry.key, Expect::Any).await;
-        match stage
-            .operator
-            .create_ephemeral(&entry.key, "rival#1", lease)
-            .await
-        {
+        match stage.operator.create_ephemeral(&entry.key, "rival#1", lease).await {
             Ok(_) => break,
             Err(error) => assert!(error.holder().is_some(), "{error}"),
         }
