@@ -49,7 +49,9 @@ impl Summary {
         let (bare, ours): (Vec<_>, Vec<_>) = calls.into_iter().partition(|call| call.who.starts_with('b'));
         let mut outcomes = BTreeMap::new();
         for call in &ours {
-            *outcomes.entry(ended(call.end.as_ref().map(|(_, outcome)| outcome))).or_default() += 1;
+            *outcomes
+                .entry(ended(call.end.as_ref().map(|(_, outcome)| outcome)))
+                .or_default() += 1;
         }
         let mut faults: BTreeMap<String, usize> = BTreeMap::new();
         for span in &troubles.spans {
@@ -80,7 +82,10 @@ impl Summary {
 pub(crate) fn calls_a_second(lines: &[Line], before: u64) -> f64 {
     const WINDOW: u64 = 2_000_000_000;
     let begun = lines.iter().filter(|line| {
-        matches!(line.what, What::Call { .. }) && line.who.starts_with('c') && line.at < before && line.at + WINDOW >= before
+        matches!(line.what, What::Call { .. })
+            && line.who.starts_with('c')
+            && line.at < before
+            && line.at + WINDOW >= before
     });
     begun.count() as f64 * 1e9 / WINDOW as f64
 }
@@ -153,10 +158,16 @@ impl fmt::Display for Report {
         let rates = self.runs.iter().map(|run| run.rate);
         let lowest = rates.fold(f64::INFINITY, f64::min);
         writeln!(f, "| a second before the first fault, lowest | {lowest:.0} |")?;
-        let outcomes: Vec<String> = outcomes.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
+        let outcomes: Vec<String> = outcomes
+            .iter()
+            .map(|(outcome, count)| format!("{count} {outcome}"))
+            .collect();
         writeln!(f, "| outcomes | {} |", outcomes.join(", "))?;
         writeln!(f, "| leaderships | {} |", self.sum(|run| run.leaderships))?;
-        let slowest = self.runs.iter().filter_map(|run| run.slowest.as_ref().map(|slowest| (run.seed, slowest)));
+        let slowest = self
+            .runs
+            .iter()
+            .filter_map(|run| run.slowest.as_ref().map(|slowest| (run.seed, slowest)));
         if let Some((seed, (after, took))) = slowest.max_by_key(|(_, slowest)| slowest.1) {
             let took = *took as f64 / 1e9;
             writeln!(f, "| slowest recovery | {took:.1} s, after {after}, seed {seed} |")?;
@@ -174,7 +185,10 @@ impl fmt::Display for Report {
         let all = self.sum(|run| run.faults.values().sum());
         let faults: Vec<String> = faults.iter().map(|(fault, count)| format!("{count} {fault}")).collect();
         writeln!(f, "| faults | {all}: {} |", faults.join(", "))?;
-        writeln!(f, "\n| checker | looked at | violations of ours | of the store's |\n| --- | --- | --- | --- |")?;
+        writeln!(
+            f,
+            "\n| checker | looked at | violations of ours | of the store's |\n| --- | --- | --- | --- |"
+        )?;
         let mut checkers: Vec<&str> = vec![];
         for verdict in self.runs.iter().flat_map(|run| &run.verdicts) {
             if !checkers.contains(&verdict.checker) {
@@ -191,7 +205,12 @@ impl fmt::Display for Report {
                 let violations = of_it().flat_map(|verdict| &verdict.violations);
                 violations.filter(|violation| violation.blame == blame).count()
             };
-            writeln!(f, "| {checker} | {checked} | {} | {} |", blamed(Blame::Ours), blamed(Blame::Store))?;
+            writeln!(
+                f,
+                "| {checker} | {checked} | {} | {} |",
+                blamed(Blame::Ours),
+                blamed(Blame::Store)
+            )?;
         }
         Ok(())
     }

@@ -101,10 +101,7 @@ pub async fn run(options: &RunOptions) -> Result<Ran, Box<dyn std::error::Error 
 ///
 /// # Errors
 /// As [`run`].
-pub async fn run_with(
-    options: &RunOptions,
-    scribe: Scribe,
-) -> Result<Ran, Box<dyn std::error::Error + Send + Sync>> {
+pub async fn run_with(options: &RunOptions, scribe: Scribe) -> Result<Ran, Box<dyn std::error::Error + Send + Sync>> {
     let cluster = Cluster::start(options.store, options.nodes).await;
     let judge = Judge::new(&cluster, &scribe)?;
     let witness = Witness::start(&cluster, &scribe, options.ttl).await?;

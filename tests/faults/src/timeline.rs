@@ -42,7 +42,14 @@ impl<'a> Picture<'a> {
             to: lines.iter().map(|line| line.at).max().unwrap_or_default(),
             troubles: Troubles::of(lines),
             // Ours before the bare one.
-            clients: clients.iter().rev().filter(|who| who.starts_with('c')).rev().chain(clients.iter().filter(|who| !who.starts_with('c'))).cloned().collect(),
+            clients: clients
+                .iter()
+                .rev()
+                .filter(|who| who.starts_with('c'))
+                .rev()
+                .chain(clients.iter().filter(|who| !who.starts_with('c')))
+                .cloned()
+                .collect(),
             calls,
             svg: String::new(),
         }
@@ -58,7 +65,10 @@ impl<'a> Picture<'a> {
         let rows = faults.len().max(1) as f64;
         let throughput = TOP + rows * 22.0 + 16.0;
         let lanes = throughput + 86.0;
-        let elections: BTreeSet<String> = intervals(self.lines).into_iter().map(|led| led.leadership.election).collect();
+        let elections: BTreeSet<String> = intervals(self.lines)
+            .into_iter()
+            .map(|led| led.leadership.election)
+            .collect();
         let led = lanes + self.clients.len() as f64 * LANE + 18.0;
         let height = led + elections.len() as f64 * 34.0 + 56.0;
         let width = LEFT + WIDTH + 24.0;
@@ -87,7 +97,10 @@ impl<'a> Picture<'a> {
 
     fn label(&mut self, y: f64, text: &str) {
         let x = LEFT - 12.0;
-        self.put(format_args!("<text x='{x}' y='{y:.1}' text-anchor='end'>{}</text>", escaped(text)));
+        self.put(format_args!(
+            "<text x='{x}' y='{y:.1}' text-anchor='end'>{}</text>",
+            escaped(text)
+        ));
     }
 
     fn axis(&mut self, bottom: f64) {
@@ -153,7 +166,9 @@ impl<'a> Picture<'a> {
         self.label(y + 14.0, "calls a second");
         let mut ok: BTreeMap<u64, usize> = BTreeMap::new();
         for call in &self.calls {
-            if let (true, Some((at, Outcome::Found { .. } | Outcome::Done { .. }))) = (call.who.starts_with('c'), &call.end) {
+            if let (true, Some((at, Outcome::Found { .. } | Outcome::Done { .. }))) =
+                (call.who.starts_with('c'), &call.end)
+            {
                 *ok.entry((at.saturating_sub(self.from)) / STEP).or_default() += 1;
             }
         }
@@ -208,7 +223,9 @@ impl<'a> Picture<'a> {
                 let _ = write!(mark, "M{:.1} {:.1}V{:.1}", self.x(at), y + above, y + below);
             }
             for (colour, mark) in marks {
-                self.put(format_args!("<path d='{mark}' stroke='{colour}' stroke-width='0.8' opacity='0.8'/>"));
+                self.put(format_args!(
+                    "<path d='{mark}' stroke='{colour}' stroke-width='0.8' opacity='0.8'/>"
+                ));
             }
         }
     }
@@ -218,9 +235,16 @@ impl<'a> Picture<'a> {
             let y = y + number as f64 * 34.0;
             let name = election.rsplit('/').next().unwrap_or(election);
             self.label(y + 17.0, &format!("leader, {name}"));
-            for led in intervals(self.lines).iter().filter(|led| led.leadership.election == *election) {
+            for led in intervals(self.lines)
+                .iter()
+                .filter(|led| led.leadership.election == *election)
+            {
                 let who = role(&led.who);
-                let colour = self.clients.iter().position(|client| *client == who).unwrap_or_default();
+                let colour = self
+                    .clients
+                    .iter()
+                    .position(|client| *client == who)
+                    .unwrap_or_default();
                 let colour = COLOURS[colour % COLOURS.len()];
                 let (x, end) = (self.x(led.from), self.x(led.until));
                 let width = (end - x).max(1.5);

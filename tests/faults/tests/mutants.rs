@@ -35,7 +35,10 @@ fn options(parts: &[Part], plan: Vec<Step>) -> RunOptions {
 /// What this checker finds.
 fn found(ran: &Ran, checker: &str) -> Vec<String> {
     let of_it = ran.verdicts.iter().filter(|verdict| verdict.checker == checker);
-    of_it.flat_map(|verdict| &verdict.violations).map(ToString::to_string).collect()
+    of_it
+        .flat_map(|verdict| &verdict.violations)
+        .map(ToString::to_string)
+        .collect()
 }
 
 async fn caught(options: RunOptions, mutant: Mutant, checker: &str, with: &str) {
@@ -49,7 +52,10 @@ async fn caught(options: RunOptions, mutant: Mutant, checker: &str, with: &str) 
     let (wrong, right, lines) = (found(&wrong, checker), found(&right, checker), wrong.lines);
     if !wrong.iter().any(|text| text.contains(with)) {
         save(&kept, &lines).unwrap();
-        panic!("{mutant:?} went unnoticed, its history is {}: {wrong:#?}", kept.display());
+        panic!(
+            "{mutant:?} went unnoticed, its history is {}: {wrong:#?}",
+            kept.display()
+        );
     }
     assert_eq!(right, Vec::<String>::new(), "the right driver was blamed");
     eprintln!("{mutant:?}: {}", wrong[0]);
@@ -77,10 +83,7 @@ async fn a_deadline_counts_from_the_answer() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_resync_is_skipped() {
-    let options = options(
-        &[Part::Registers, Part::Watches],
-        vec![step(Fault::CutToTheEnd, 5000)],
-    );
+    let options = options(&[Part::Registers, Part::Watches], vec![step(Fault::CutToTheEnd, 5000)]);
     caught(options, Mutant::SkippedResync, "watches", "ends with").await;
 }
 

@@ -12,7 +12,11 @@ async fn is_right(store: Store, seed: u64) {
     let ran = run(&options).await.expect("servers and clients work");
     let (lines, summary) = (&ran.lines, Summary::of(seed, &ran.lines, ran.verdicts.clone()));
     eprintln!("{} {summary}", store.name());
-    assert!(summary.rate >= 100.0, "{} calls a second before the first fault", summary.rate);
+    assert!(
+        summary.rate >= 100.0,
+        "{} calls a second before the first fault",
+        summary.rate
+    );
     let picture = timeline("a run", lines);
     assert!(picture.contains("leader, cas") && picture.contains("calls a second"));
     if !summary.is_right() {

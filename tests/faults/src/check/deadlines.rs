@@ -30,7 +30,10 @@ pub(super) fn check(lines: &[Line], calls: &[Call], troubles: &Troubles) -> Verd
             .any(|span| stood_still(span) && span.from <= *at && span.to >= call.from);
         if at - call.from > deadline + LATE && !excused {
             let took = (at - call.from) / MS;
-            verdict.wrong(Blame::Ours, format!("{took} ms for {:?} by {}: {outcome:?}", call.op, call.who));
+            verdict.wrong(
+                Blame::Ours,
+                format!("{took} ms for {:?} by {}: {outcome:?}", call.op, call.who),
+            );
         }
     }
     verdict

@@ -70,7 +70,10 @@ pub(super) fn check(lines: &[Line]) -> Verdict {
             if until > later.from {
                 let (blame, why) = evidence.blame(earlier);
                 let by = (until - later.from) / MS;
-                verdict.wrong(blame, format!("both valid for {by} ms ({why}): {earlier:?} and {later:?}"));
+                verdict.wrong(
+                    blame,
+                    format!("both valid for {by} ms ({why}): {earlier:?} and {later:?}"),
+                );
             }
         }
     }
@@ -86,7 +89,10 @@ pub(super) fn check(lines: &[Line]) -> Verdict {
             };
             if evidence.revoked(interval).is_none() {
                 let (blame, why) = evidence.blame_before(interval, u64::MAX);
-                verdict.wrong(blame, format!("its entry was deleted while it led ({why}): {interval:?}"));
+                verdict.wrong(
+                    blame,
+                    format!("its entry was deleted while it led ({why}): {interval:?}"),
+                );
             }
         }
     }
@@ -120,7 +126,10 @@ impl Evidence {
 
     /// When a third party ended its lease: from then on only fencing covers.
     fn revoked(&self, interval: &Interval) -> Option<u64> {
-        let of_it = self.revoked.iter().filter(|(lease, _)| *lease == interval.leadership.lease);
+        let of_it = self
+            .revoked
+            .iter()
+            .filter(|(lease, _)| *lease == interval.leadership.lease);
         of_it.map(|(_, at)| *at).min()
     }
 
@@ -141,7 +150,10 @@ impl Evidence {
         if self.early.iter().any(|early| early.abs_diff(*gone) <= SAME_CAUSE) {
             return (Blame::Store, "the bare client lost a proven lease at the same time");
         }
-        (Blame::Ours, "the first one's entry went early, and no lease of the bare client did")
+        (
+            Blame::Ours,
+            "the first one's entry went early, and no lease of the bare client did",
+        )
     }
 }
 

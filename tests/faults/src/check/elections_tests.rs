@@ -4,7 +4,11 @@ use crate::check::fixture::{led, line};
 use crate::history::{Leadership, Line, Lost, MS, What};
 
 fn blames(lines: &[Line]) -> Vec<Blame> {
-    check(lines).violations.iter().map(|violation| violation.blame).collect()
+    check(lines)
+        .violations
+        .iter()
+        .map(|violation| violation.blame)
+        .collect()
 }
 
 #[test]
@@ -25,7 +29,16 @@ fn one_that_knows_it_has_ended_leads_no_more() {
         token: 1,
         lease: 10,
     };
-    let ended = |at| line(at, "a", What::Ended { leadership: leadership.clone(), lost: None });
+    let ended = |at| {
+        line(
+            at,
+            "a",
+            What::Ended {
+                leadership: leadership.clone(),
+                lost: None,
+            },
+        )
+    };
     let history = |at| [led("a", 1, 0, 3000), vec![ended(at)], led("b", 2, 1000, 5000)].concat();
     assert_eq!(blames(&history(900)), []);
     assert_eq!(blames(&history(1100)), [Blame::Ours]);
@@ -39,7 +52,11 @@ fn a_leader_whose_entry_was_deleted_by_nobody_is_found() {
         lease: 10,
     };
     let lost = Some(Lost::Deleted);
-    let mut lines = [led("a", 1, 0, 3000), vec![line(900, "a", What::Ended { leadership, lost })]].concat();
+    let mut lines = [
+        led("a", 1, 0, 3000),
+        vec![line(900, "a", What::Ended { leadership, lost })],
+    ]
+    .concat();
     assert_eq!(blames(&lines), [Blame::Ours]);
     lines.push(line(890, "nemesis", What::Revoked { lease: 10 }));
     assert_eq!(blames(&lines), []);
@@ -47,7 +64,10 @@ fn a_leader_whose_entry_was_deleted_by_nobody_is_found() {
 
 #[test]
 fn tokens_that_do_not_rise_are_found() {
-    assert_eq!(blames(&[led("a", 2, 0, 10), led("b", 2, 10, 20)].concat()), [Blame::Ours]);
+    assert_eq!(
+        blames(&[led("a", 2, 0, 10), led("b", 2, 10, 20)].concat()),
+        [Blame::Ours]
+    );
 }
 
 #[test]
@@ -63,7 +83,14 @@ fn an_entry_that_went_early_is_the_stores_only_if_the_bare_client_lost_a_lease_a
 #[test]
 fn an_early_end_elsewhere_is_no_excuse_for_an_entry_that_stood() {
     let mut lines = [led("a", 1, 0, 3000), led("b", 2, 1000, 5000)].concat();
-    lines.push(line(950, "judge", What::EndedEarly { lease: 77, until: 4000 * MS }));
+    lines.push(line(
+        950,
+        "judge",
+        What::EndedEarly {
+            lease: 77,
+            until: 4000 * MS,
+        },
+    ));
     assert_eq!(blames(&lines), [Blame::Ours]);
     lines.push(line(3001, "judge", What::Vanished { token: 1 }));
     assert_eq!(blames(&lines), [Blame::Ours]);

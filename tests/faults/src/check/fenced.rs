@@ -11,7 +11,10 @@ pub(super) fn check(lines: &[Line], calls: &[Call]) -> Verdict {
     let mut values: BTreeMap<(String, u64), BTreeMap<u64, Value>> = BTreeMap::new();
     let mut saw = |key: &str, created: u64, text: &str| {
         if let (true, Ok(value)) = (is_fenced(key), text.parse::<Value>()) {
-            values.entry((key.to_owned(), created)).or_default().insert(value.n, value);
+            values
+                .entry((key.to_owned(), created))
+                .or_default()
+                .insert(value.n, value);
         }
     };
     for call in calls {
@@ -29,11 +32,7 @@ pub(super) fn check(lines: &[Line], calls: &[Call]) -> Verdict {
         }
     }
     for line in lines {
-        if let What::Final {
-            key,
-            held: Some(held),
-        } = &line.what
-        {
+        if let What::Final { key, held: Some(held) } = &line.what {
             saw(key, held.created, &held.value);
         }
     }

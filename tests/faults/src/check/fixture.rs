@@ -79,7 +79,9 @@ pub(super) fn nothing() -> Outcome {
 }
 
 pub(super) fn unknown() -> Outcome {
-    Outcome::Unknown { why: "no answer".into() }
+    Outcome::Unknown {
+        why: "no answer".into(),
+    }
 }
 
 pub(super) fn seen(key: &str, created: u64, held: Option<Held>) -> Seen {
@@ -110,5 +112,8 @@ pub(super) fn fault(number: usize, from: u64, to: u64, target: &str, name: &str)
         target: target.into(),
         trouble: Trouble::Servers,
     };
-    vec![line(from, "nemesis", fault), line(to, "nemesis", What::Healed { number })]
+    vec![
+        line(from, "nemesis", fault),
+        line(to, "nemesis", What::Healed { number }),
+    ]
 }

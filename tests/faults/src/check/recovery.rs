@@ -26,7 +26,10 @@ pub(super) fn check(lines: &[Line], calls: &[Call], troubles: &Troubles) -> Verd
         verdict.checked += 1;
         match after {
             Some(at) if at <= last + BOUND => {}
-            Some(at) => verdict.wrong(Blame::Ours, format!("{need:?} only {} ms after the last fault", (at - last) / MS)),
+            Some(at) => verdict.wrong(
+                Blame::Ours,
+                format!("{need:?} only {} ms after the last fault", (at - last) / MS),
+            ),
             None => verdict.wrong(Blame::Ours, format!("{need:?} never again after the last fault")),
         }
     }
@@ -38,8 +41,14 @@ pub fn slowest(lines: &[Line], calls: &[Call], troubles: &Troubles) -> Option<(S
     let mut spans = troubles.spans.clone();
     spans.sort_by_key(|span| span.to);
     let times = spans.iter().filter_map(|span| {
-        let next = spans.iter().map(|other| other.from).filter(|from| *from > span.to).min();
-        let all = recovered(lines, calls, span.to, &survivors(lines)).into_values().collect::<Option<Vec<u64>>>()?;
+        let next = spans
+            .iter()
+            .map(|other| other.from)
+            .filter(|from| *from > span.to)
+            .min();
+        let all = recovered(lines, calls, span.to, &survivors(lines))
+            .into_values()
+            .collect::<Option<Vec<u64>>>()?;
         let at = all.into_iter().max()?;
         (next.is_none_or(|next| at < next)).then(|| (format!("{} of {}", span.name, span.target), at - span.to))
     });
@@ -51,26 +60,36 @@ pub fn has_recovered(lines: &[Line], alive: &[String]) -> bool {
     let Some(last) = Troubles::of(lines).last() else {
         return true;
     };
-    let alive = alive.iter().map(String::as_str).filter(|who| who.starts_with('c')).collect();
+    let alive = alive
+        .iter()
+        .map(String::as_str)
+        .filter(|who| who.starts_with('c'))
+        .collect();
     let needs = recovered(lines, &crate::history::calls(lines), last, &alive);
     needs.values().all(Option::is_some)
 }
 
 /// Our clients that lived to the end.
 fn survivors(lines: &[Line]) -> BTreeSet<&str> {
-    let quiet = lines.iter().find(|line| line.what == What::Quiet).map_or(0, |line| line.at);
-    let closed = lines.iter().filter(|line| line.what == What::Closed && line.at >= quiet);
-    closed.map(|line| line.who.as_str()).filter(|who| who.starts_with('c')).collect()
+    let quiet = lines
+        .iter()
+        .find(|line| line.what == What::Quiet)
+        .map_or(0, |line| line.at);
+    let closed = lines
+        .iter()
+        .filter(|line| line.what == What::Closed && line.at >= quiet);
+    closed
+        .map(|line| line.who.as_str())
+        .filter(|who| who.starts_with('c'))
+        .collect()
 }
 
 /// When each need was met for the first time after `since`, of those that these clients have.
-fn recovered(
-    lines: &[Line],
-    calls: &[Call],
-    since: u64,
-    alive: &BTreeSet<&str>,
-) -> BTreeMap<Need, Option<u64>> {
-    let quiet = lines.iter().find(|line| line.what == What::Quiet).map_or(u64::MAX, |line| line.at);
+fn recovered(lines: &[Line], calls: &[Call], since: u64, alive: &BTreeSet<&str>) -> BTreeMap<Need, Option<u64>> {
+    let quiet = lines
+        .iter()
+        .find(|line| line.what == What::Quiet)
+        .map_or(u64::MAX, |line| line.at);
     let mut met: BTreeMap<Need, Option<u64>> = BTreeMap::new();
     // What nobody does in this run, nobody needs.
     let any = |found: fn(&What) -> bool| lines.iter().any(|line| found(&line.what));

@@ -35,7 +35,10 @@ pub(super) enum Step {
     /// Somebody saw this. A refused create did, too.
     Saw(Option<Sight>),
     /// Somebody was told that this version is not there, and perhaps which one is.
-    NotThere { expected: Named, now: Option<u64> },
+    NotThere {
+        expected: Named,
+        now: Option<u64>,
+    },
     Create {
         uid: u64,
         result: Fate,
@@ -50,7 +53,10 @@ pub(super) enum Step {
         known: bool,
     },
     /// The create of this uid is undone.
-    Abandon { uid: u64, known: bool },
+    Abandon {
+        uid: u64,
+        known: bool,
+    },
     Over,
 }
 
@@ -82,7 +88,10 @@ impl Named {
 /// How a write ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
-    Happened { version: u64, created: u64 },
+    Happened {
+        version: u64,
+        created: u64,
+    },
     /// It may happen at any later moment, or never.
     Unknown,
     /// It may have happened, until it was abandoned.
@@ -189,18 +198,22 @@ fn after(state: &Entry, step: &Step) -> Option<Entry> {
                 return None;
             }
             match result {
-                Fate::Happened { version, created: told } => created.is_none_or(|created| created == told).then_some(Present {
-                    creator,
-                    uid,
-                    version: Some(version),
-                    created: Some(told),
-                }),
+                Fate::Happened { version, created: told } => {
+                    created.is_none_or(|created| created == told).then_some(Present {
+                        creator,
+                        uid,
+                        version: Some(version),
+                        created: Some(told),
+                    })
+                }
                 _ => Some(unseen(creator, uid, created)),
             }
         }
         Step::Delete { expected, .. } => {
             let (_, uid, version, _) = present?;
-            expected.is_none_or(|expected| expected.is(uid, version)).then_some(Absent)
+            expected
+                .is_none_or(|expected| expected.is(uid, version))
+                .then_some(Absent)
         }
         Step::Abandon { uid, known } => match present {
             Some((creator, ..)) if creator == uid => Some(Absent),

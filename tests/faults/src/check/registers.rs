@@ -49,7 +49,11 @@ fn ordered(steps: &[Operation<Register>]) -> CheckResult {
 
 /// The first return after which there is no order any more, and what was under way then.
 fn blame_one(calls: &[&Call], steps: &[Operation<Register>]) -> String {
-    let mut ends: Vec<i64> = steps.iter().map(|step| step.return_time).filter(|end| *end < OVER).collect();
+    let mut ends: Vec<i64> = steps
+        .iter()
+        .map(|step| step.return_time)
+        .filter(|end| *end < OVER)
+        .collect();
     ends.sort_unstable();
     let (mut good, mut bad) = (0, ends.len());
     while good < bad {

@@ -40,7 +40,10 @@ pub(super) fn check(lines: &[Line], troubles: &Troubles) -> Verdict {
                     let died = dead.get(owner.as_str()).copied();
                     if let Some(died) = died.filter(|died| *from > quiet.max(*died) + life + GRACE) {
                         let since = (from - died) / MS;
-                        verdict.wrong(Blame::Ours, format!("ghost: {owner} is listed {since} ms after its end"));
+                        verdict.wrong(
+                            Blame::Ours,
+                            format!("ghost: {owner} is listed {since} ms after its end"),
+                        );
                     }
                 }
                 if line.at < quiet + life + GRACE {

@@ -35,7 +35,12 @@ fn a_ghost_is_found_after_ttl_and_slack() {
 
 #[test]
 fn while_the_store_is_in_trouble_a_dead_one_may_stay() {
-    let lines = [begun(), vec![killed(2000)], fault(0, 3000, 5500, "s0", "pause"), vec![listed(6000, &["c0.0"])]];
+    let lines = [
+        begun(),
+        vec![killed(2000)],
+        fault(0, 3000, 5500, "s0", "pause"),
+        vec![listed(6000, &["c0.0"])],
+    ];
     assert_eq!(violations(&lines.concat()), 0);
 }
 

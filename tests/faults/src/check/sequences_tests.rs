@@ -3,7 +3,13 @@ use crate::check::fixture::{call, made_in};
 use crate::history::{Call, Op};
 
 fn made(from: u64, to: u64, created: u64) -> Call {
-    call("a", from, to, Op::Sequential { key: "/q".into() }, made_in(created, created))
+    call(
+        "a",
+        from,
+        to,
+        Op::Sequential { key: "/q".into() },
+        made_in(created, created),
+    )
 }
 
 #[test]

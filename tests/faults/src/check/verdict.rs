@@ -47,7 +47,9 @@ impl Verdict {
 
     /// Those that are ours.
     pub fn ours(&self) -> impl Iterator<Item = &Violation> {
-        self.violations.iter().filter(|violation| violation.blame == Blame::Ours)
+        self.violations
+            .iter()
+            .filter(|violation| violation.blame == Blame::Ours)
     }
 }
 

@@ -54,7 +54,10 @@ pub(super) fn check(lines: &[Line], calls: &[Call]) -> Verdict {
                 let mut judge = |result: Result<(), String>, key: &str| {
                     if let Err(why) = result {
                         let at = line.at / 1_000_000;
-                        verdict.wrong(Blame::Ours, format!("{} watch {watch} of {key} at {at} ms: {why}", line.who));
+                        verdict.wrong(
+                            Blame::Ours,
+                            format!("{} watch {watch} of {key} at {at} ms: {why}", line.who),
+                        );
                     }
                 };
                 if *whole {
@@ -119,11 +122,14 @@ pub fn watches_tell(lines: &[Line], finals: &[(String, Option<Held>)]) -> bool {
         });
     }
     let whos: BTreeSet<String> = lines.iter().map(|line| line.who.clone()).collect();
-    let killed: BTreeSet<String> = lines.iter().filter_map(|line| match &line.what {
-        What::Killed { client } => Some(client.clone()),
-        What::Closed => Some(line.who.clone()),
-        _ => None,
-    }).collect();
+    let killed: BTreeSet<String> = lines
+        .iter()
+        .filter_map(|line| match &line.what {
+            What::Killed { client } => Some(client.clone()),
+            What::Closed => Some(line.who.clone()),
+            _ => None,
+        })
+        .collect();
     for who in whos.difference(&killed) {
         lines.push(Line {
             at: u64::MAX,

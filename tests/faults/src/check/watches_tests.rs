@@ -8,7 +8,10 @@ fn tells(at: u64, whole: bool, seen: Vec<Seen>) -> Line {
 
 fn ends(held: Option<crate::history::Held>) -> Vec<Line> {
     let key = "/k".into();
-    vec![line(90, "judge", What::Final { key, held }), line(91, "c0.0", What::Closed)]
+    vec![
+        line(90, "judge", What::Final { key, held }),
+        line(91, "c0.0", What::Closed),
+    ]
 }
 
 fn wrong(lines: Vec<Line>, with: &str) {
@@ -75,7 +78,13 @@ fn a_whole_state_tells_what_is_gone() {
 #[test]
 fn a_read_that_goes_back_is_found() {
     let read = |at, held| {
-        call("c0.0", at, at + 1, Op::Get { key: "/k".into() }, Outcome::Found { held })
+        call(
+            "c0.0",
+            at,
+            at + 1,
+            Op::Get { key: "/k".into() },
+            Outcome::Found { held },
+        )
     };
     let back = [read(1, Some(held(2, 1, 5))), read(3, Some(held(1, 0, 5)))];
     assert_eq!(check(&[], &back).violations.len(), 1);

@@ -61,7 +61,8 @@ impl Nemesis<'_> {
             }
             Fault::OneServer(way) => {
                 begin(names(&servers));
-                self.on_ways(way, step.hold, |_, server| servers.contains(&server)).await;
+                self.on_ways(way, step.hold, |_, server| servers.contains(&server))
+                    .await;
             }
             Fault::AllWays(way) => {
                 begin("all".into());
@@ -211,7 +212,9 @@ impl Nemesis<'_> {
                 let lease = format!("{lease:x}");
                 etcd.try_etcdctl(&["lease", "revoke", &lease]).await.map(drop)
             }
-            Cluster::ZooKeeper(zookeeper) => expire::expire(zookeeper, lease).await.map_err(|error| error.to_string()),
+            Cluster::ZooKeeper(zookeeper) => expire::expire(zookeeper, lease)
+                .await
+                .map_err(|error| error.to_string()),
         });
     }
 
@@ -244,14 +247,19 @@ impl Nemesis<'_> {
         match which {
             Server::Leader => vec![leader],
             Server::Follower => vec![next],
-            Server::Majority if pick % 3 == 0 => (0..count).filter(|server| *server != leader).collect(),
+            Server::Majority if pick.is_multiple_of(3) => (0..count).filter(|server| *server != leader).collect(),
             Server::Majority => vec![leader, next],
         }
     }
 
     /// One that is not bare.
     fn client(&self, pick: u64) -> usize {
-        let ours = self.cast.actors.iter().filter(|actor| actor.name.starts_with('c')).count();
+        let ours = self
+            .cast
+            .actors
+            .iter()
+            .filter(|actor| actor.name.starts_with('c'))
+            .count();
         usize::try_from(pick % ours.max(1) as u64).unwrap_or_default()
     }
 

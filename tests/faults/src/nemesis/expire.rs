@@ -21,9 +21,16 @@ pub(super) async fn expire(zookeeper: &ZkEnsemble, session: u64) -> io::Result<(
             stream.write_all(&connect(session.cast_signed())).await?;
             let mut length = [0; 4];
             stream.read_exact(&mut length).await?;
-            let mut answer = vec![0; usize::try_from(i32::from_be_bytes(length)).unwrap_or_default().min(1024)];
+            let mut answer = vec![
+                0;
+                usize::try_from(i32::from_be_bytes(length))
+                    .unwrap_or_default()
+                    .min(1024)
+            ];
             stream.read_exact(&mut answer).await?;
-            stream.write_all(&framed(&[1_i32.to_be_bytes(), CLOSE.to_be_bytes()].concat())).await?;
+            stream
+                .write_all(&framed(&[1_i32.to_be_bytes(), CLOSE.to_be_bytes()].concat()))
+                .await?;
             let mut rest = vec![];
             // The server answers and closes.
             let _ = stream.read_to_end(&mut rest).await;

@@ -80,7 +80,9 @@ mod tests {
     fn twenty_minutes_hold_every_fault() {
         for store in Store::ALL {
             let minute = Duration::from_secs(60);
-            let faults = (1..21).flat_map(|seed| schedule(seed, store, minute)).map(|step| step.fault);
+            let faults = (1..21)
+                .flat_map(|seed| schedule(seed, store, minute))
+                .map(|step| step.fault);
             let faults: BTreeSet<Fault> = faults.collect();
             assert_eq!(faults, Fault::all(store).into_iter().collect());
         }

@@ -33,7 +33,9 @@ impl Judge {
     /// Writes down what there is now.
     pub(crate) async fn finals(&self) -> Result<Vec<(String, Option<Held>)>, Error> {
         let chained = (0..KEYS).map(|n| format!("{CHAINED}/k{n}"));
-        let fenced = ELECTIONS.iter().map(|key| format!("{FENCED}{}", &key["/elections".len()..]));
+        let fenced = ELECTIONS
+            .iter()
+            .map(|key| format!("{FENCED}{}", &key["/elections".len()..]));
         let mut finals = vec![];
         for key in chained.chain(fenced) {
             let Ok(name) = Key::new(&key) else { continue };

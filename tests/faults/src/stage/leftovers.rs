@@ -65,7 +65,9 @@ async fn of_zookeeper(zookeeper: &ZkEnsemble) -> Vec<String> {
         let leads = state.contains("zk_server_state\tleader") || state.contains("zk_server_state\tstandalone");
         let sessions = leads.then_some("zk_global_sessions");
         for what in ["zk_ephemerals_count", "zk_watch_count"].into_iter().chain(sessions) {
-            let count = state.lines().find_map(|line| line.strip_prefix(what)?.trim().parse::<f64>().ok());
+            let count = state
+                .lines()
+                .find_map(|line| line.strip_prefix(what)?.trim().parse::<f64>().ok());
             if count != Some(0.0) {
                 left.push(format!("{what} {count:?} at s{i}"));
             }

@@ -29,7 +29,11 @@ pub(crate) struct Witness {
 type Leases = Arc<Mutex<BTreeMap<String, (i64, u64)>>>;
 
 impl Witness {
-    pub(crate) async fn start(cluster: &Cluster, scribe: &Scribe, ttl: Duration) -> Result<Witness, etcd_client::Error> {
+    pub(crate) async fn start(
+        cluster: &Cluster,
+        scribe: &Scribe,
+        ttl: Duration,
+    ) -> Result<Witness, etcd_client::Error> {
         let mut witness = Witness {
             tasks: JoinSet::new(),
             leases: Leases::default(),
@@ -42,7 +46,9 @@ impl Witness {
             for number in 0..LEASES {
                 let leases = witness.leases.clone();
                 let key = format!("{PREFIX}{number}");
-                witness.tasks.spawn(keep(client.clone(), scribe.clone(), leases, key, ttl));
+                witness
+                    .tasks
+                    .spawn(keep(client.clone(), scribe.clone(), leases, key, ttl));
             }
             witness.client = Some(client);
         }

@@ -129,7 +129,10 @@ fn inode(addr: SocketAddr) -> Option<u64> {
     let port = format!(":{:04X}", addr.port());
     let table = fs::read_to_string("/proc/net/tcp").ok()?;
     // sl, local, remote, state, queues, timer, retransmits, uid, timeout, inode
-    let of_port = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let of_port = table
+        .lines()
+        .skip(1)
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
     of_port
         .filter(|fields| fields.get(1).is_some_and(|local| local.ends_with(&port)))
         .find_map(|fields| fields.get(9)?.parse().ok().filter(|inode| *inode != 0))

@@ -14,13 +14,13 @@ use crate::{
     sandbox::Sandbox,
 };
 use config::{Ports, arguments, configure, members};
-use ways::Ways;
 use std::{io, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     time::timeout,
 };
+use ways::Ways;
 
 const START_DEADLINE: Duration = Duration::from_secs(60);
 const PROBE: Duration = Duration::from_secs(2);
@@ -64,9 +64,7 @@ impl ZkEnsemble {
             true => Some(Ways::start(&ports).await),
             false => None,
         };
-        let members: Vec<String> = (0..ports.len())
-            .map(|i| members(&ports, ways.as_ref(), i))
-            .collect();
+        let members: Vec<String> = (0..ports.len()).map(|i| members(&ports, ways.as_ref(), i)).collect();
         let plain = ports.iter().map(|ports| ports.client.addr()).collect();
         let mut nodes = Vec::new();
         for (i, ports) in ports.into_iter().enumerate() {
