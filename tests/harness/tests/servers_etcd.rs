@@ -177,5 +177,9 @@ async fn leadership_moves_history_is_compacted_and_a_member_is_replaced() {
     let after = etcd.etcdctl(&["member", "list"]).await;
     assert_ne!(before, after, "the member is another one");
     let color = etcd.try_etcdctl_at(old, &["get", "color", "--print-value-only"]).await;
-    assert_eq!(color.expect("it serves").trim(), "blue", "it has learned what it had forgotten");
+    assert_eq!(
+        color.expect("it serves").trim(),
+        "blue",
+        "it has learned what it had forgotten"
+    );
 }

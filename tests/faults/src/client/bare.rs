@@ -15,7 +15,7 @@ use crate::history::{Held, Op, Outcome};
 
 /// A client of the store's own library.
 pub(super) enum Bare {
-    Etcd(etcd_client::Client),
+    Etcd(Box<etcd_client::Client>),
     ZooKeeper {
         servers: String,
         /// Made anew when its session has ended.
@@ -26,7 +26,9 @@ pub(super) enum Bare {
 impl Bare {
     pub(super) async fn open(config: &ClientConfig) -> Result<Bare, Box<dyn Error>> {
         match config.store {
-            Store::Etcd => Ok(Bare::Etcd(etcd_client::Client::connect(&config.servers, None).await?)),
+            Store::Etcd => Ok(Bare::Etcd(Box::new(
+                etcd_client::Client::connect(&config.servers, None).await?,
+            ))),
             Store::ZooKeeper => loop {
                 let servers = config.servers.join(",");
                 match begun(&servers).await {
@@ -66,7 +68,7 @@ impl Performer for Bare {
     async fn perform(&self, op: &Op) -> Outcome {
         let doing = async {
             match self {
-                Bare::Etcd(client) => on_etcd(client.clone(), op).await.map_err(|error| error.to_string()),
+                Bare::Etcd(client) => on_etcd(client, op).await.map_err(|error| error.to_string()),
                 Bare::ZooKeeper { servers, client } => on_zookeeper(servers, client, op).await,
             }
         };
@@ -95,7 +97,7 @@ fn ambiguous(op: &Op, why: String) -> Outcome {
     }
 }
 
-async fn on_etcd(client: etcd_client::Client, op: &Op) -> Result<Outcome, etcd_client::Error> {
+async fn on_etcd(client: &etcd_client::Client, op: &Op) -> Result<Outcome, etcd_client::Error> {
     let mut store = client.kv_client();
     let key = op.key();
     let revision = |version: &Option<String>| version.as_ref().and_then(|version| version.parse::<i64>().ok());

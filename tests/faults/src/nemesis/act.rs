@@ -247,7 +247,7 @@ impl Nemesis<'_> {
         match which {
             Server::Leader => vec![leader],
             Server::Follower => vec![next],
-            Server::Majority if pick % 3 == 0 => (0..count).filter(|server| *server != leader).collect(),
+            Server::Majority if pick.is_multiple_of(3) => (0..count).filter(|server| *server != leader).collect(),
             Server::Majority => vec![leader, next],
         }
     }
