@@ -21,7 +21,9 @@ use crate::exit::Exit;
 
 fn main() {
     let cli = Cli::parse();
-    cli.global.start_logging();
+    // What the demo does to its nodes on purpose is on its timeline already.
+    cli.global
+        .start_logging(matches!(cli.command, commands::Command::Demo(_)));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
