@@ -95,7 +95,7 @@ fn mac(secret: &[u8], challenge: &str, path: &str, body: &[u8]) -> Option<Hmac<S
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
-    if !text.is_ascii() || text.len() % 2 != 0 {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return None;
     }
     let byte = |at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
