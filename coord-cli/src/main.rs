@@ -6,6 +6,7 @@ mod commands;
 mod entry_row;
 mod escape;
 mod exit;
+mod guardian;
 mod http;
 mod output;
 mod progress;
@@ -20,16 +21,18 @@ use crate::cli::Cli;
 use crate::exit::Exit;
 
 fn main() {
-    let cli = Cli::parse();
+    let Cli { global, command } = Cli::parse();
+    if let Some(code) = command.alone() {
+        std::process::exit(code);
+    }
     // What the demo does to its nodes on purpose is on its timeline already.
-    cli.global
-        .start_logging(matches!(cli.command, commands::Command::Demo(_)));
+    global.start_logging(matches!(command, commands::Command::Demo(_)));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build();
     let result = match &runtime {
-        Ok(runtime) => runtime.block_on(cli.command.run(&cli.global)),
+        Ok(runtime) => runtime.block_on(command.run(&global)),
         Err(error) => Err(Exit::failed(format!("no threads can be started: {error}"))),
     };
     let code = result.map_or_else(|exit| exit.report(), |()| 0);
