@@ -111,7 +111,7 @@ impl Runner {
 
     /// Leaves, in an order in which no newcomer is misled: first this node is no contact any more, then it is no member,
     /// then (the last one) there is no cluster, then nobody is in the way of the next one.
-    pub(crate) async fn depart(&mut self, within: Duration, place: Option<(Record, Option<Held>)>) -> End {
+    pub(crate) async fn depart(&mut self, within: Duration, place: Option<(Record, Option<Box<Held>>)>) -> End {
         self.shared.set(State::Leaving);
         let deadline = self.env.now() + within;
         let (record, mut held) = match place {
@@ -168,13 +168,13 @@ impl Runner {
     }
 
     /// The last one: removes what is left of the cluster, the record at the very end.
-    async fn clear(&mut self, record: Record, me: &NodeId, held: &mut Option<Held>) {
+    async fn clear(&mut self, record: Record, me: &NodeId, held: &mut Option<Box<Held>>) {
         if held.as_ref().is_none_or(|held| !held.is_valid()) {
             if let Some(old) = held.take() {
                 let release = old.release(&self.env);
                 self.retire(release);
             }
-            *held = self.acquire(me).await;
+            *held = self.acquire(me).await.map(Box::new);
         }
         let Some(held) = held.as_ref() else { return };
         let Some(store) = held.store(&self.coordinator) else {

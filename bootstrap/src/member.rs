@@ -20,7 +20,7 @@ pub(crate) enum Exit {
     /// This node was asked to leave, by its user or (no deadline given) by another member.
     Leave {
         within: Option<Duration>,
-        held: Option<Held>,
+        held: Option<Box<Held>>,
     },
     /// Another cluster has taken the place of this one.
     Superseded,
@@ -64,10 +64,10 @@ fn manager(view: &ClusterView) -> Option<&NodeId> {
 impl Runner {
     /// Stays as long as the cluster is the right one and has this node in it. Nothing here is needed for the cluster to
     /// live: a store that is away only stops the advertising.
-    pub(crate) async fn serve(&mut self, record: Record, held: Option<Held>) -> Exit {
+    pub(crate) async fn serve(&mut self, record: Record, held: Option<Box<Held>>) -> Exit {
         let mut member = Member {
             record,
-            office: held.map_or(Office::Vacant, |held| Office::Held(Box::new(held))),
+            office: held.map_or(Office::Vacant, Office::Held),
             recorded: Follow::start(&self.coordinator, Target::Key(self.keys.record.clone())),
             seeds: None,
             unreachable: Unreachable::default(),
@@ -299,7 +299,7 @@ impl Runner {
     }
 
     /// Gives the leader's entry back in the background, or hands it out.
-    fn vacate(&mut self, member: &mut Member, why: &str, keep: bool) -> Option<Held> {
+    fn vacate(&mut self, member: &mut Member, why: &str, keep: bool) -> Option<Box<Held>> {
         member.seeds = None;
         match std::mem::replace(&mut member.office, Office::Vacant) {
             Office::Vacant => None,
@@ -310,7 +310,7 @@ impl Runner {
             Office::Held(held) => {
                 self.shared.tell(Event::NotManaging { why: why.to_owned() });
                 if keep {
-                    return Some(*held);
+                    return Some(held);
                 }
                 let release = held.release(&self.env);
                 self.retire(release);

@@ -39,7 +39,7 @@ pub(crate) struct Runner {
 /// What a search ended with.
 pub(crate) enum Found {
     /// In a cluster; with the leader's entry, if this node has formed it.
-    Member(Record, Option<Held>),
+    Member(Record, Option<Box<Held>>),
     /// Asked to leave.
     Leave(Duration),
     /// The end.
@@ -157,7 +157,7 @@ impl Runner {
         let (record, held) = self.elect(quiet).await?;
         metrics::counter!("coord_bootstrap_formed_total").increment(1);
         self.shared.tell(Event::Formed { record });
-        Ok(Found::Member(record, Some(held)))
+        Ok(Found::Member(record, Some(Box::new(held))))
     }
 
     /// Waits for the next attempt; returns early when something happens to the leader's entry.

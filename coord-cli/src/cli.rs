@@ -45,8 +45,9 @@ Exit codes: 0 done; 1 it failed, and standard error says why; 2 usage or configu
 // === impl Global ===
 
 impl Global {
-    pub(crate) fn start_logging(&self) {
+    pub(crate) fn start_logging(&self, quiet: bool) {
         let default = match self.verbose {
+            0 if quiet => "error",
             // That ZooKeeper is open to everybody is for `coord check` to say, not for each command.
             0 => "warn,coord_zk::coordinator=error",
             1 => "info",

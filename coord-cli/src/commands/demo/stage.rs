@@ -1,5 +1,5 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use coord_bootstrap::{Bootstrap, Config, Event, Reform};
@@ -29,6 +29,8 @@ pub(super) struct Stage {
     /// How often a node was elected and has formed a cluster.
     pub(super) formed: Arc<AtomicUsize>,
     told: mpsc::UnboundedSender<(Instant, String)>,
+    /// By address.
+    names: Arc<Mutex<Vec<(String, String)>>>,
     stories: JoinSet<()>,
 }
 
@@ -75,6 +77,7 @@ impl Stage {
             },
             formed: Arc::default(),
             told: sender,
+            names: Arc::default(),
             stories: JoinSet::new(),
         })
     }
@@ -106,18 +109,20 @@ impl Stage {
         };
         let bootstrap = Bootstrap::start(Arc::new(store.clone()), node.clone(), config)?;
         let (mut events, told, formed) = (bootstrap.events(), self.told.clone(), self.formed.clone());
-        let names: Vec<(String, String)> = self
-            .nodes
-            .iter()
-            .map(|actor| (actor.node.self_node().address.to_string(), actor.name.clone()))
-            .collect();
+        let names = self.names.clone();
+        let address = node.self_node().address.to_string();
+        names
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((address, name.clone()));
         let me = name.clone();
         self.stories.spawn(async move {
             while let Ok(event) = events.recv().await {
                 if matches!(event, Event::Formed { .. }) {
                     formed.fetch_add(1, Ordering::SeqCst);
                 }
-                if let Some(story) = story(&me, &event, &names) {
+                let known = names.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                if let Some(story) = story(&me, &event, &known) {
                     let _ = told.send((Instant::now(), story));
                 }
             }
