@@ -5,6 +5,9 @@ use std::task::{Context, Poll};
 
 use coord_api::{Env, Task};
 
+/// So many writes go on at most. One more ends where it is, as if this process had ended: of unknown outcome.
+const MOST: usize = 4096;
+
 /// Where writes go on whose callers went away: they end by their own deadline, or with the coordinator.
 #[derive(Debug)]
 pub(crate) struct Background {
@@ -39,13 +42,18 @@ impl Background {
         }
     }
 
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         // Outside of a runtime nothing can go on; the store's own expiry cleans up.
-        if tokio::runtime::Handle::try_current().is_ok() {
-            let task = self.env.spawn(task);
-            let mut tasks = self.lock();
+        if tokio::runtime::Handle::try_current().is_err() {
+            return;
+        }
+        let mut tasks = self.lock();
+        // Each time there are twice as many as the last time somebody looked, so that looking costs nothing on average.
+        if tasks.len() == tasks.capacity() || tasks.len() >= MOST {
             tasks.retain(|task| !task.is_finished());
-            tasks.push(task);
+        }
+        if tasks.len() < MOST {
+            tasks.push(self.env.spawn(task));
         }
     }
 
@@ -85,5 +93,29 @@ impl<T: Send + 'static> Drop for Finished<T> {
                 future.await;
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_dropped_write_goes_on_but_not_without_bound() {
+        let background = Background::new(Env::system());
+        let polled = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        for _ in 0..3 * MOST {
+            let polled = polled.clone();
+            let write = background.finish(async move {
+                polled.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                std::future::pending::<()>().await;
+            });
+            let mut write = Box::pin(write);
+            assert!(futures::poll!(&mut write).is_pending());
+        }
+        assert_eq!(polled.load(std::sync::atomic::Ordering::SeqCst), 3 * MOST);
+        assert_eq!(background.lock().len(), MOST);
+        background.clear();
+        assert_eq!(background.lock().len(), 0);
     }
 }

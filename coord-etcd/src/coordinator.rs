@@ -178,7 +178,9 @@ impl Coordinator for EtcdCoordinator {
         let (core, call) = (self.owner.core.clone(), self.call(Repeat::Freely));
         let revoke_all = async move {
             let mut leases = core.leases.take_live();
-            leases.extend(core.ledger.take_lease().await);
+            // Somebody may be waiting with it for a store that does not answer.
+            let ledger = core.env.timeout_at(call.deadline(), core.ledger.take_lease());
+            leases.extend(ledger.await.flatten());
             let revoked: Vec<_> = futures::stream::iter(leases)
                 .map(|lease| core.revoke_lease(lease, call))
                 .buffer_unordered(64)

@@ -40,6 +40,9 @@ impl Core {
         driver::check_create(create, &self.capabilities())?;
         let fail = |failure: Failure| failure.into_error(Operation::Create, Some(&create.key));
         let attempt = self.attempt(Operation::Create, create)?;
+        if let Some(lease) = create.mode.lease() {
+            self.leases.check_live(Operation::Create, Some(&create.key), lease)?;
+        }
         self.make_high_parents(&attempt, call).await.map_err(fail)?;
         // Once more if the ledger's lease turns out to have ended: then nothing was done under it.
         for last in [false, true] {
@@ -57,6 +60,7 @@ impl Core {
                     if let Some(lease) = create.mode.lease()
                         && !self.lease_lives(lease, call).await.map_err(fail)?
                     {
+                        self.leases.forget(lease);
                         self.ledger.forget(create.nonce);
                         return Err(error(create, ErrorKind::LeaseLost(lease)));
                     }

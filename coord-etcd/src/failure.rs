@@ -100,6 +100,8 @@ fn of_status(status: &Status, sent: bool) -> Failure {
             reason: Reason::Compacted,
             ..definite(ErrorKind::Refused(said))
         },
+        // A member that lags behind the one that answered before: a read, which another member can answer.
+        _ if has("future revision") => Failure::unavailable(Class::NotSent, said),
         // "User name is empty": no token was sent, because the store asked for none when we logged in.
         _ if has("invalid auth token")
             || has("revision of auth store is old")
@@ -162,6 +164,8 @@ mod tests {
         assert_eq!(class(Code::Unavailable, "tcp connect error", false), Class::NotSent);
         assert_eq!(class(Code::Unknown, "h2 protocol error", true), Class::Unknown);
         assert_eq!(class(Code::Cancelled, "operation was canceled", true), Class::Unknown);
+        let lagging = "etcdserver: mvcc: required revision is a future revision";
+        assert_eq!(class(Code::OutOfRange, lagging, true), Class::NotSent);
         assert_eq!(
             class(
                 Code::ResourceExhausted,

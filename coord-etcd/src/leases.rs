@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,12 +10,28 @@ use crate::failure::{Failure, Reason};
 use crate::keyspace::{signed, unsigned};
 use crate::pool::{Call, Link, Repeat, Revision};
 
+/// A lease that nobody renewed for this much longer than it was valid is not remembered any more: it has ended.
+const REMEMBERED_FOR: Duration = Duration::from_secs(3600);
+/// So many leases are remembered before those that have ended are looked for.
+const MANY: usize = 1024;
+
 /// The leases of one coordinator. Their ids begin with a number of its own, so that it knows them again for ever
 /// without keeping a list.
 #[derive(Debug)]
 pub(crate) struct Leases {
     own: u64,
-    live: Mutex<BTreeSet<LeaseId>>,
+    live: Mutex<Live>,
+}
+
+/// Those that may live, as far as we know, and until when they surely do.
+///
+/// A copy of a grant may be late, and would bring back a lease that has ended, without its entries. So one that we know
+/// to have ended is not asked for again.
+#[derive(Debug)]
+struct Live {
+    until: BTreeMap<LeaseId, Instant>,
+    /// When to look for forgotten ones next.
+    sweep_at: usize,
 }
 
 /// A keep-alive that was answered, and proven.
@@ -30,7 +46,10 @@ impl Leases {
         Leases {
             // 31 bits, and never zero: an id is positive.
             own: (env.random_u64() >> 33) | 1,
-            live: Mutex::default(),
+            live: Mutex::new(Live {
+                until: BTreeMap::new(),
+                sweep_at: MANY,
+            }),
         }
     }
 
@@ -46,11 +65,41 @@ impl Leases {
         Err(Error::definite(operation, key, ErrorKind::ForeignLease(lease)))
     }
 
-    pub(crate) fn take_live(&self) -> Vec<LeaseId> {
-        std::mem::take(&mut *self.lock()).into_iter().collect()
+    /// Like [`check_own`](Self::check_own), and that it has not ended as far as we know.
+    pub(crate) fn check_live(&self, operation: Operation, key: Option<&Key>, lease: LeaseId) -> Result<()> {
+        self.check_own(operation, key, lease)?;
+        if self.lock().until.contains_key(&lease) {
+            return Ok(());
+        }
+        Err(Error::definite(operation, key, ErrorKind::LeaseLost(lease)))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeSet<LeaseId>> {
+    pub(crate) fn take_live(&self) -> Vec<LeaseId> {
+        std::mem::take(&mut self.lock().until).into_keys().collect()
+    }
+
+    /// It is surely valid until this moment, from now on.
+    fn remember(&self, lease: LeaseId, valid_until: Instant, now: Instant) {
+        let mut live = self.lock();
+        if live.until.len() >= live.sweep_at {
+            live.until.retain(|_, until| *until + REMEMBERED_FOR > now);
+            live.sweep_at = MANY.max(live.until.len() * 2);
+        }
+        live.until.insert(lease, valid_until);
+    }
+
+    /// A renewal of one that is remembered.
+    fn extend(&self, lease: LeaseId, valid_until: Instant) {
+        if let Some(until) = self.lock().until.get_mut(&lease) {
+            *until = valid_until.max(*until);
+        }
+    }
+
+    pub(crate) fn forget(&self, lease: LeaseId) {
+        self.lock().until.remove(&lease);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Live> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -61,10 +110,11 @@ impl Core {
         let seconds = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
         let lease = self.leases.new_id(&self.env);
         // Known before it is asked for, so that close also ends one whose answer was lost.
-        self.leases.lock().insert(lease);
+        let now = self.env.now();
+        self.leases.remember(lease, now + ttl, now);
         let granted = self.grant_lease(lease, seconds, call).await.map_err(|failure| {
             if !failure.is_transient() {
-                self.leases.lock().remove(&lease);
+                self.leases.forget(lease);
             }
             failure.into_error(Operation::Grant, None)
         });
@@ -104,14 +154,18 @@ impl Core {
     }
 
     pub(crate) async fn renew(&self, lease: LeaseId, call: Call) -> Result<Grant> {
-        self.leases.check_own(Operation::Renew, None, lease)?;
-        self.renew_lease(lease, call).await.map_err(|failure| {
-            if failure.reason == Reason::LeaseNotFound {
-                self.leases.lock().remove(&lease);
-                return Error::definite(Operation::Renew, None, ErrorKind::LeaseLost(lease));
+        self.leases.check_live(Operation::Renew, None, lease)?;
+        match self.renew_lease(lease, call).await {
+            Ok(grant) => {
+                self.leases.extend(lease, grant.valid_until);
+                Ok(grant)
             }
-            failure.into_error(Operation::Renew, None)
-        })
+            Err(failure) if failure.reason == Reason::LeaseNotFound => {
+                self.leases.forget(lease);
+                Err(Error::definite(Operation::Renew, None, ErrorKind::LeaseLost(lease)))
+            }
+            Err(failure) => Err(failure.into_error(Operation::Renew, None)),
+        }
     }
 
     async fn renew_lease(&self, lease: LeaseId, call: Call) -> Result<Grant, Failure> {
@@ -152,16 +206,20 @@ impl Core {
             }
             let mut write = kv.delete(self.space.nothing(), None).await?;
             let term = |header: Option<&ResponseHeader>| header.map(ResponseHeader::raft_term);
-            if term(answer.header()) == term(write.header()) {
-                let ttl = Duration::from_secs(unsigned(answer.ttl()));
+            let ttl = Duration::from_secs(unsigned(answer.ttl()));
+            let valid_until = sent + ttl;
+            // What was on its way for a whole ttl proves nothing about now: ask again.
+            if term(answer.header()) == term(write.header()) && self.env.now() < valid_until {
                 return Ok(Renewed {
                     header: write.take_header(),
                     ttl,
-                    valid_until: sent + ttl,
+                    valid_until,
                 });
             }
         }
-        Err(etcd_client::Error::Internal("the leader keeps changing".into()))
+        Err(etcd_client::Error::Internal(
+            "the leader keeps changing, or answers too late".into(),
+        ))
     }
 
     pub(crate) async fn revoke(&self, lease: LeaseId, call: Call) -> Result<()> {
@@ -181,7 +239,7 @@ impl Core {
         match revoked {
             Err(failure) if failure.reason != Reason::LeaseNotFound => Err(failure),
             _ => {
-                self.leases.lock().remove(&lease);
+                self.leases.forget(lease);
                 Ok(())
             }
         }
@@ -206,5 +264,29 @@ impl Core {
 impl Revision for Renewed {
     fn header(&self) -> Option<&ResponseHeader> {
         self.header.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leases_that_ended_long_ago_cost_no_memory() {
+        let leases = Leases::new(&Env::simulated(1));
+        let at = |seconds| Instant::from_start(Duration::from_secs(seconds));
+        let kept = LeaseId((leases.own << 32) | 7);
+        leases.remember(kept, at(10), at(0));
+        for n in 0..20_000 {
+            let lease = LeaseId((leases.own << 32) | (1000 + n));
+            leases.remember(lease, at(n + 10), at(n));
+            leases.extend(kept, at(n + 10));
+        }
+        assert!(leases.lock().until.len() < 10_000, "{}", leases.lock().until.len());
+        assert!(leases.check_live(Operation::Renew, None, kept).is_ok());
+        leases.forget(kept);
+        leases.extend(kept, at(30_000));
+        let lost = leases.check_live(Operation::Renew, None, kept).unwrap_err();
+        assert!(lost.is_lease_lost(), "{lost:?}");
     }
 }

@@ -102,6 +102,12 @@ impl MemClient {
     }
 }
 
+impl Shared {
+    fn met(&self, fault: &'static str) {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner).count(fault);
+    }
+}
+
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client")
@@ -176,10 +182,14 @@ impl Call<'_> {
         };
         let arrive = |state: &mut State, now| request(state, now, sent);
         let fault = match fault {
-            Fault::NotSent => return Err(self.not_sent("a fault was asked for")),
+            Fault::NotSent => {
+                self.client.met(fault.name());
+                return Err(self.not_sent("a fault was asked for"));
+            }
             _ if link == Link::Swallowing => Fault::LoseRequest(GiveUp::AtDeadline),
             fault => fault,
         };
+        self.client.met(fault.name());
         match fault {
             Fault::Pass | Fault::EndLeaseEarly | Fault::NotSent => store.access(arrive),
             Fault::LoseRequest(give_up) => Err(self.no_answer(give_up, give_up_at).await),
@@ -231,6 +241,7 @@ impl Call<'_> {
             plan.draw(&self.client.env, self.operation)
         };
         if gap {
+            self.client.met("gap");
             self.client.store.access(|state, _| state.resync(self.client.id));
         }
         fault

@@ -98,15 +98,18 @@ impl ZkConfig {
         last[start..].find('/').map_or("/", |at| &last[start + at..])
     }
 
+    /// When a wire counts as dead: early enough to try another server within one call's deadline.
+    pub(crate) fn wire_timeout(&self, session_timeout: Duration) -> Duration {
+        (session_timeout * 2 / 5)
+            .min(self.call_deadline * 2 / 5)
+            .max(Duration::from_millis(1))
+    }
+
     /// A connector for a session of this length.
     pub(crate) fn connector(&self, session_timeout: Duration) -> Result<Connector> {
-        // A dead wire is noticed early enough to try another server within one call's deadline.
-        let wire = (session_timeout * 2 / 5)
-            .min(self.call_deadline * 2 / 5)
-            .max(Duration::from_millis(1));
         let mut connector = Client::connector()
             .with_session_timeout(session_timeout)
-            .with_connection_timeout(wire)
+            .with_connection_timeout(self.wire_timeout(session_timeout))
             .with_fail_eagerly();
         if let Some(auth) = &self.auth {
             connector = connector.with_auth("digest", format!("{}:{}", auth.user, auth.password).as_bytes());

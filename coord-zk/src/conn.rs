@@ -118,8 +118,14 @@ impl Conn {
         Fut: Future<Output = T> + Send + 'static,
     {
         let (permit, client, drains) = loop {
-            self.connected().await?;
-            let permit = self.permits.clone().acquire_owned().await.map_err(|_| Over)?;
+            let permit = match self.permits.clone().try_acquire_owned() {
+                Ok(permit) if self.is_connected() => permit,
+                at_once => {
+                    drop(at_once);
+                    self.connected().await?;
+                    self.permits.clone().acquire_owned().await.map_err(|_| Over)?
+                }
+            };
             // It may have taken long: look again.
             if self.is_connected() {
                 let drains = lock(&self.drains).clone().ok_or(Over)?;

@@ -22,6 +22,9 @@ use crate::watch::Watches;
 /// Before something that failed without a visible reason is tried again.
 pub(crate) const AGAIN: Duration = Duration::from_millis(5);
 
+const TOO_MANY: &str = "the servers accept no further connection from this address; each lease needs one: raise \
+                        maxClientCnxns (60 by default) or use fewer leases";
+
 /// What all handles of one coordinator share.
 #[derive(Debug)]
 pub(crate) struct Inner {
@@ -69,6 +72,7 @@ impl Inner {
 
     pub(crate) async fn grant(&self, call: &Call, ttl: Duration) -> Result<LeaseId> {
         let mut pause = Pause::new();
+        let mut turned_away = false;
         loop {
             let sent = self.env.now();
             call.sent();
@@ -86,7 +90,12 @@ impl Inner {
                 Err(error @ ZkError::AuthFailed) => return Err(call.refused(&error)),
                 Err(error) => {
                     tracing::debug!(%error, "no session for a lease");
-                    self.check_connection_limit(call).await?;
+                    // A server that is slow or gone takes its time; one that turns us away does so at once.
+                    let at_once = self.env.now() - sent < self.config.wire_timeout(ttl) / 2;
+                    let before = std::mem::replace(&mut turned_away, at_once && self.shared_answers().await);
+                    if before && turned_away {
+                        return Err(call.definite(ErrorKind::LimitReached(TOO_MANY.into())));
+                    }
                 }
             }
             pause.wait(&self.env).await;
@@ -94,18 +103,11 @@ impl Inner {
     }
 
     /// A server that has too many connections from our address drops the next one without a word. If the shared
-    /// connection works at the same moment, that is why.
-    async fn check_connection_limit(&self, call: &Call) -> Result<()> {
-        let Some(conn) = self.shared.now().filter(|conn| conn.is_connected()) else {
-            return Ok(());
-        };
-        match conn.barrier().await {
-            Ok(()) => Err(call.definite(ErrorKind::LimitReached(
-                "the servers accept no further connection from this address; each lease needs one: raise maxClientCnxns \
-                 (60 by default) or use fewer leases"
-                    .into(),
-            ))),
-            Err(_) => Ok(()),
+    /// connection works all the while, that is why.
+    async fn shared_answers(&self) -> bool {
+        match self.shared.now().filter(|conn| conn.is_connected()) {
+            Some(conn) => conn.barrier().await.is_ok(),
+            None => false,
         }
     }
 

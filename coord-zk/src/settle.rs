@@ -138,7 +138,11 @@ impl Inner {
             let Some((_, version)) = read::version_parts(entry.version) else {
                 continue;
             };
-            let target = Target { incarnation, version };
+            let target = Target {
+                incarnation,
+                version,
+                or_later: false,
+            };
             match self
                 .send_change(call, &conn, route, &entry.key, &Change::Delete, target)
                 .await

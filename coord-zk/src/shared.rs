@@ -37,6 +37,9 @@ impl Shared {
 
     /// Waits for a session that is connected.
     pub(crate) async fn conn(&self) -> Arc<Conn> {
+        if let Some(conn) = self.now().filter(|conn| conn.is_connected()) {
+            return conn;
+        }
         let mut current = self.current.clone();
         loop {
             let conn = current.borrow_and_update().clone();

@@ -20,6 +20,8 @@ pub(crate) enum Change {
 pub(crate) struct Target {
     pub(crate) incarnation: Incarnation,
     pub(crate) version: i32,
+    /// Any later version of the incarnation will do as well.
+    pub(crate) or_later: bool,
 }
 
 impl Inner {
@@ -85,7 +87,11 @@ impl Inner {
             let conn = self.conn_or_shared(&route).await;
             let known = wanted.and_then(read::version_parts).and_then(|(czxid, version)| {
                 let incarnation = self.known.get(key, czxid)?;
-                Some(Target { incarnation, version })
+                Some(Target {
+                    incarnation,
+                    version,
+                    or_later: false,
+                })
             });
             let target = match known {
                 Some(target) if doubt.is_none() && !certain => target,
@@ -118,7 +124,11 @@ impl Inner {
                             let Some((_, version)) = read::version_parts(entry.version) else {
                                 return Err(call.definite(ErrorKind::VersionMismatch(now)));
                             };
-                            Target { incarnation, version }
+                            Target {
+                                incarnation,
+                                version,
+                                or_later: wanted.is_none(),
+                            }
                         }
                         _ if !certain => {
                             certain = true;
@@ -178,6 +188,7 @@ impl Inner {
     ) -> Result<Result<Option<Stat>, MultiWriteError>, Over> {
         let fresh = route.lease().map(|_| self.fresh.clone());
         let key = key.clone();
+        let version = (!target.or_later).then_some(target.version);
         let stored = match change {
             Change::Set(value) => Some(envelope::seal(target.incarnation.nonce, value)),
             Change::Delete => None,
@@ -190,8 +201,8 @@ impl Inner {
                 None => writer.add_check_version("/", -1),
             };
             let added = checked.and_then(|()| match &stored {
-                Some(stored) => writer.add_set_data(key.as_str(), stored, Some(target.version)),
-                None => writer.add_delete(key.as_str(), Some(target.version)),
+                Some(stored) => writer.add_set_data(key.as_str(), stored, version),
+                None => writer.add_delete(key.as_str(), version),
             });
             let answer = match added {
                 Ok(()) => writer.commit().await,

@@ -52,9 +52,17 @@ impl Election {
         };
         match outcome {
             Ok(Some(own)) => Leadership::begin(claim, own).map(Some),
-            Ok(None) => Ok(None),
+            // The entry is gone, perhaps with its lease: if so, the session learns it now, not at the next renewal.
+            Ok(None) => {
+                session.check();
+                Ok(None)
+            }
             Err(error) => match error.kind() {
-                ErrorKind::LeaseLost(_) | ErrorKind::Abandoned => Ok(None),
+                ErrorKind::LeaseLost(_) => {
+                    session.check();
+                    Ok(None)
+                }
+                ErrorKind::Abandoned => Ok(None),
                 _ if error.is_transient() => Ok(None),
                 _ => Err(error),
             },

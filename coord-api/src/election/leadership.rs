@@ -1,3 +1,5 @@
+use bytes::Bytes;
+
 use super::claim::Claim;
 use super::identity::Identity;
 use super::own::OwnWatch;
@@ -71,45 +73,69 @@ impl Leadership {
 
     /// Changes what [observers](crate::Observer) see beside the name.
     ///
-    /// Ends with an error if leadership has ended, or ends before the store has taken it.
+    /// Ends with an error if leadership has ended, or ends before the store has taken it; no later than that.
     pub async fn proclaim(&mut self, text: impl Into<String>) -> Result<()> {
         self.identity.proclaimed = Some(text.into());
         let (value, shared) = (self.identity.value(), self.term.0.shared.clone());
-        let mut pace = Pace::new();
+        let (mut pace, mut doubt) = (Pace::new(), false);
         loop {
             let entry = self.term.entry();
             if !self.is_valid() {
                 let lost = ErrorKind::LeaseLost(self.term.0.lease.lease);
-                return Err(Error::definite(Operation::Update, Some(&entry.key), lost));
+                let class = if doubt { Error::unknown } else { Error::definite };
+                return Err(class(Operation::Update, Some(&entry.key), lost));
             }
             let expected = Expect::Version(entry.version);
-            let error = match shared.coordinator.update(&entry.key, value.clone(), expected).await {
+            let answer = tokio::select! {
+                biased;
+                answer = shared.coordinator.update(&entry.key, value.clone(), expected) => answer,
+                _ = self.lost() => {
+                    doubt = true;
+                    continue;
+                }
+            };
+            let error = match answer {
                 Ok(updated) => {
                     self.term.set_entry(updated);
                     return Ok(());
                 }
                 Err(error) => error,
             };
+            doubt |= error.is_unknown();
             match (error.kind(), error.is_definite()) {
                 // An update of ours whose answer was lost, or another's: the entry itself tells.
-                (ErrorKind::VersionMismatch(_), _) | (_, false) => match shared.coordinator.get(&entry.key).await {
-                    Ok(Some(now)) if now.created == entry.created && self.identity.owns(&now) => {
-                        let done = now.value == value;
-                        self.term.set_entry(now);
-                        if done {
-                            return Ok(());
-                        }
+                (ErrorKind::VersionMismatch(_), _) | (_, false) => {
+                    if self.look(&value).await? {
+                        return Ok(());
                     }
-                    Ok(Some(now)) if now.created == entry.created => self.term.end(Unelected::Hijacked),
-                    Ok(_) => self.term.end(Unelected::Deleted),
-                    Err(error) if error.is_closed() => return Err(error),
-                    Err(_) => {}
-                },
+                }
                 (ErrorKind::NotFound, _) => self.term.end(Unelected::Deleted),
                 _ => return Err(error),
             }
             pace.wait(shared.env()).await;
         }
+    }
+
+    /// Whether the own entry has this value; if it is not the own any more, leadership ends.
+    async fn look(&self, value: &Bytes) -> Result<bool> {
+        let (coordinator, entry) = (&self.term.0.shared.coordinator, self.term.entry());
+        let found = tokio::select! {
+            biased;
+            found = coordinator.get(&entry.key) => found,
+            _ = self.lost() => return Ok(false),
+        };
+        match found {
+            Ok(Some(now)) if now.created == entry.created && self.identity.owns(&now) => {
+                let done = now.value == *value;
+                self.term.set_entry(now);
+                return Ok(done);
+            }
+            Ok(Some(now)) if now.created == entry.created => self.term.end(Unelected::Hijacked),
+            Ok(_) => self.term.end(Unelected::Deleted),
+            Err(error) if error.is_closed() => return Err(error),
+            Err(_) => {}
+        }
+        Ok(false)
     }
 
     /// Stops leading, and returns when the entry is gone (or its lease has ended). Validity ends at once, and the

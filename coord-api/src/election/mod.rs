@@ -65,7 +65,9 @@ impl Election {
 
     /// Ends it for good: campaigns end with [`Closed`](crate::ErrorKind::Closed), a leadership is lost, and work of
     /// [`run_while_leader`](Election::run_while_leader) is told to stop. Returns when all of them have ended (they must
-    /// be running in other tasks) and what they had at the store is gone, or its lease has ended. The session goes on.
+    /// be running in other tasks) and what they had at the store is gone, or its lease has ended. A
+    /// [`Leadership`] that the caller holds is no longer valid, but keeps its entry until it is dropped or resigned:
+    /// only the caller knows when the work under it has stopped. The session goes on; close it afterwards.
     pub async fn close(&self) {
         self.shared.closed.cancel();
         self.shared.idle().await;

@@ -7,7 +7,7 @@ use super::Unelected;
 use super::identity::Identity;
 use super::pace::Pace;
 use super::shared::Shared;
-use crate::{Entry, Target, Task, WatchEvent};
+use crate::{Entry, LossReason, Target, Task, WatchEvent};
 
 /// Watches the own entry: when somebody deletes it or writes over it, it tells.
 pub(super) struct OwnWatch {
@@ -21,11 +21,8 @@ impl OwnWatch {
         let (shared, entry, identity) = (shared.clone(), entry.clone(), identity.clone());
         let env = shared.env().clone();
         let task = env.spawn(async move {
-            if let Some(reason) = follow(&shared, &entry, &identity).await {
-                sender.send_replace(Some(reason));
-            }
-            // The sender stays: a watch that ended with the coordinator says nothing about the entry.
-            std::future::pending::<()>().await;
+            let reason = follow(&shared, &entry, &identity).await;
+            sender.send_replace(Some(reason));
         });
         OwnWatch { gone, _task: task }
     }
@@ -37,13 +34,16 @@ impl OwnWatch {
                 return reason;
             }
             if self.gone.changed().await.is_err() {
+                // The task has ended without a word: the runtime is shutting down.
                 std::future::pending::<()>().await;
             }
         }
     }
 }
 
-async fn follow(shared: &Shared, entry: &Entry, identity: &Identity) -> Option<Unelected> {
+async fn follow(shared: &Shared, entry: &Entry, identity: &Identity) -> Unelected {
+    // Closing the coordinator revokes the lease: no need to wait until the session finds out.
+    const CLOSED: Unelected = Unelected::Session(LossReason::Closed);
     let mut pace = Pace::new();
     loop {
         match shared.coordinator.watch(&Target::Key(entry.key.clone())).await {
@@ -53,15 +53,15 @@ async fn follow(shared: &Shared, entry: &Entry, identity: &Identity) -> Option<U
                     match event {
                         Ok(event) => {
                             if let Some(reason) = judge(&event, entry, identity) {
-                                return Some(reason);
+                                return reason;
                             }
                         }
-                        Err(error) if error.is_closed() => return None,
+                        Err(error) if error.is_closed() => return CLOSED,
                         Err(error) => debug!(key = %entry.key, "watch of the own entry ended: {error}"),
                     }
                 }
             }
-            Err(error) if error.is_closed() => return None,
+            Err(error) if error.is_closed() => return CLOSED,
             Err(error) => debug!(key = %entry.key, "no watch of the own entry: {error}"),
         }
         pace.wait(shared.env()).await;

@@ -23,7 +23,8 @@ pub(super) struct Inner {
     pub(super) token: u64,
     /// The own entry in the version known last.
     pub(super) entry: Mutex<Entry>,
-    valid_until: Mutex<Instant>,
+    /// The lease as of the latest renewal that was seen.
+    renewed: Mutex<Lease>,
     ended: watch::Sender<Option<Unelected>>,
     stop: CancellationToken,
 }
@@ -40,7 +41,7 @@ impl Term {
             lease,
             token,
             entry: Mutex::new(entry),
-            valid_until: Mutex::new(lease.valid_until),
+            renewed: Mutex::new(lease),
             ended: watch::Sender::new(None),
             stop: CancellationToken::new(),
         }))
@@ -57,32 +58,44 @@ impl Term {
         if self.0.ended.borrow().is_some() {
             return false;
         }
-        match self.0.shared.session.lost(self.0.lease.epoch).now_or_never() {
+        match self.over() {
             None => true,
             Some(reason) => {
-                self.end(Unelected::Session(reason));
+                self.end(reason);
                 false
             }
         }
     }
 
+    /// Why it is over, without waiting for a task to say so.
+    fn over(&self) -> Option<Unelected> {
+        let Inner { shared, lease, .. } = &*self.0;
+        if shared.closed.is_cancelled() {
+            return Some(Unelected::Closed);
+        }
+        let lost = shared.session.lost(lease.epoch).now_or_never();
+        lost.map(Unelected::Session)
+    }
+
     /// Until when the store surely keeps the lease, as far as is known now; it grows with each renewal. Validity ends
     /// a [`margin`](crate::margin) earlier.
     pub fn valid_until(&self) -> Instant {
-        let mut known = lock(&self.0.valid_until);
-        if let Some(valid_until) = self.0.shared.session.valid_until(self.0.lease.epoch) {
-            *known = valid_until;
-        }
-        *known
+        self.renewed().valid_until
     }
 
     /// When work is told to stop if no further renewal succeeds: `valid_until − stop_within − margin`.
     pub fn stop_at(&self) -> Instant {
-        let lease = Lease {
-            valid_until: self.valid_until(),
-            ..self.0.lease
-        };
-        lease.good_until() - self.0.shared.config.stop_within
+        self.renewed().good_until() - self.0.shared.config.stop_within
+    }
+
+    fn renewed(&self) -> Lease {
+        let mut known = lock(&self.0.renewed);
+        if let Some(lease) = self.0.shared.session.lease()
+            && lease.epoch == known.epoch
+        {
+            *known = lease;
+        }
+        *known
     }
 
     /// Resolves when the work is to stop: at [`stop_at`](Term::stop_at), or as soon as leadership has ended. A renewal
@@ -91,9 +104,13 @@ impl Term {
         self.0.stop.cancelled().await;
     }
 
-    /// Whether the work was told to stop.
+    /// Whether the work is to stop. By the clock: also if the process stood still and nobody has told it yet.
     pub fn is_stopped(&self) -> bool {
-        self.0.stop.is_cancelled()
+        let stop = &self.0.stop;
+        if !stop.is_cancelled() && (!self.is_valid() || self.0.shared.env().now() >= self.stop_at()) {
+            stop.cancel();
+        }
+        stop.is_cancelled()
     }
 
     /// The call to stop, as a token to hand on; cancelling it has no effect on the leadership.
@@ -166,7 +183,13 @@ impl Term {
             biased;
             () = shared.closed.cancelled() => Unelected::Closed,
             reason = shared.session.lost(self.0.lease.epoch) => Unelected::Session(reason),
-            reason = own.gone() => reason,
+            reason = own.gone() => {
+                if self.0.ended.borrow().is_none() {
+                    // Perhaps with its lease: then the session is to know.
+                    shared.session.check();
+                }
+                reason
+            }
             () = tell_stop => return,
         };
         self.end(reason);
@@ -186,7 +209,7 @@ impl fmt::Debug for Term {
         f.debug_struct("Term")
             .field("token", &self.0.token)
             .field("ended", &*self.0.ended.borrow())
-            .field("stopped", &self.is_stopped())
+            .field("stopped", &self.0.stop.is_cancelled())
             .finish_non_exhaustive()
     }
 }

@@ -15,7 +15,7 @@ use futures::future::join_all;
 const ROUNDS: usize = 3000;
 const CALLERS: usize = 64;
 const PER_CALLER: usize = 60;
-const REPEATS: usize = 7;
+const REPEATS: usize = 15;
 const VALUE: &[u8] = &[b'v'; 100];
 
 fn key(text: String) -> Key {
@@ -181,9 +181,16 @@ where
     (CALLERS * PER_CALLER) as f64 / start.elapsed().as_secs_f64()
 }
 
-fn median(mut rates: Vec<f64>) -> f64 {
-    rates.sort_by(f64::total_cmp);
-    rates[rates.len() / 2]
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers[numbers.len() / 2]
+}
+
+/// Medians over the repeats; the ratio is the median of each repeat's own, so that what else the machine does drops out.
+fn rates_row(what: &str, ours: &[f64], bare: &[f64]) {
+    let ratio = median(ours.iter().zip(bare).map(|(ours, bare)| ours / bare).collect());
+    let (ours, bare) = (median(ours.to_vec()), median(bare.to_vec()));
+    println!("| {what} | {ours:.0} /s | {bare:.0} /s | {ratio:.2} | ≥ 0.90 |");
 }
 
 async fn throughput(coordinator: &dyn Coordinator, client: &KvClient, lease: i64) {
@@ -235,11 +242,11 @@ async fn throughput(coordinator: &dyn Coordinator, client: &KvClient, lease: i64
             rates[4 + usize::from(!our_turn)].push(read);
         }
     }
-    let [create, bare_create, update, bare_update, get, bare_get] = rates.map(median);
+    let [create, bare_create, update, bare_update, get, bare_get] = rates;
     println!("\n| {CALLERS} callers | driver | bare | ratio | target |\n| --- | --- | --- | --- | --- |");
-    row("get", get, bare_get, "/s", "≥ 0.90");
-    row("create, same requests", create, bare_create, "/s", "≥ 0.90");
-    row("update, same requests", update, bare_update, "/s", "≥ 0.90");
+    rates_row("get", &get, &bare_get);
+    rates_row("create, same requests", &create, &bare_create);
+    rates_row("update, same requests", &update, &bare_update);
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]

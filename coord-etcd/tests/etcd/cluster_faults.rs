@@ -17,11 +17,11 @@ const TTL: Duration = Duration::from_secs(8);
 /// How long that leader stands still: shorter than the ttl, much longer than an election takes.
 const PAUSE: Duration = Duration::from_secs(6);
 
-async fn leader(etcd: &EtcdCluster) -> usize {
+pub(crate) async fn leader(etcd: &EtcdCluster) -> usize {
     eventually(SOON, "there is a leader", async || etcd.leader().await).await
 }
 
-async fn other_leader(etcd: &EtcdCluster, than: usize) -> usize {
+pub(crate) async fn other_leader(etcd: &EtcdCluster, than: usize) -> usize {
     eventually(SOON, "there is another leader", async || {
         etcd.leader().await.filter(|leader| *leader != than)
     })

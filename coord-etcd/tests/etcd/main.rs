@@ -3,6 +3,8 @@
 mod cluster_faults;
 mod conformance;
 mod creates;
+mod economy;
+mod leases;
 mod security;
 mod server_faults;
 mod support;

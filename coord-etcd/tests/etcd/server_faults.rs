@@ -123,3 +123,30 @@ async fn a_full_store_says_so_and_works_again_when_the_operator_cleared_it() {
     etcd.etcdctl(&["alarm", "disarm"]).await;
     work.works_again().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_is_too_large_for_the_server_is_refused_as_such() {
+    let options = EtcdOptions {
+        args: vec!["--max-request-bytes=4096".into()],
+        ..EtcdOptions::default()
+    };
+    let etcd = EtcdCluster::start(options).await;
+    let mut work = AtWork::start(client(etcd.endpoints(), LIMIT)).await;
+    let state = work.state();
+    for error in [
+        work.client
+            .create_persistent(&key("/big"), vec![b'x'; 8192])
+            .await
+            .unwrap_err(),
+        work.client
+            .update(&state, vec![b'x'; 8192].into(), Expect::Any)
+            .await
+            .unwrap_err(),
+    ] {
+        assert!(
+            matches!(error.kind(), ErrorKind::LimitReached(_)) && error.is_definite(),
+            "{error:?}"
+        );
+    }
+    work.works_again().await;
+}

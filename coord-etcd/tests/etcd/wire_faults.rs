@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use coord_api::{Class, Coordinator, CoordinatorExt, Expect, Target, WatchEvent};
-use coord_harness::{Flow, Proxy};
+use coord_harness::{Direction, Flow, Proxy};
 
 use crate::support::{LIMIT, SOON, behind_a_proxy, client, key, nodes};
 
@@ -56,6 +56,33 @@ async fn answers_lost() {
     assert!(error.is_unknown() || error.class() == Class::NotSent, "{error:?}");
     proxy.pass();
     work.works_again().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_held_and_released() {
+    let (_etcd, proxy, mut work) = behind_a_proxy().await;
+    proxy.set(Direction::ToClient, Flow::Hold);
+    work.every_call_fails_in_time().await;
+    proxy.pass();
+    work.works_again().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn close_ends_by_its_deadline_though_others_wait_longer() {
+    let etcd = nodes(1).await;
+    let proxy = Proxy::start(etcd.node(0).client_addr()).await;
+    let client = client(vec![format!("http://{}", proxy.addr())], SOON);
+    client.grant(Duration::from_secs(60)).await.unwrap();
+    proxy.black_hole();
+    // The first create asks for what all creates share, and waits for it.
+    let first = key("/first");
+    let mut create = std::pin::pin!(client.create_persistent(&first, "x"));
+    let early = client.env().now() + Duration::from_millis(100);
+    assert!(client.env().timeout_at(early, create.as_mut()).await.is_none());
+    let started = Instant::now();
+    let error = client.within(Duration::from_millis(500)).close().await.unwrap_err();
+    assert!(started.elapsed() < SOON / 4, "{:?}", started.elapsed());
+    assert!(error.is_unknown(), "{error:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -30,3 +30,19 @@ pub enum GiveUp {
     /// At the call's deadline, as when packets vanish: [`DeadlineExceeded`](coord_api::ErrorKind::DeadlineExceeded).
     AtDeadline,
 }
+
+impl Fault {
+    /// What it is called where faults are [counted](crate::Faults::met).
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Fault::Pass => "pass",
+            Fault::NotSent => "not sent",
+            Fault::LoseRequest(_) => "request lost",
+            Fault::LoseAnswer(_) => "answer lost",
+            Fault::ArriveLate(..) => "arrived late",
+            Fault::Delay(_) => "request delayed",
+            Fault::DelayAnswer(_) => "answer delayed",
+            Fault::EndLeaseEarly => "lease to end early",
+        }
+    }
+}

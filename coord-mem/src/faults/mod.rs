@@ -2,6 +2,7 @@ mod fault;
 mod odds;
 mod plan;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use coord_api::{LeaseId, Operation};
@@ -71,6 +72,12 @@ impl Faults {
     /// How many faults of the script no call has met yet.
     pub fn scripted(&self) -> usize {
         self.with_plan(|plan| plan.scripted())
+    }
+
+    /// How often calls met which fault so far, by its name (`answer lost`, `arrived late`, …): whether a run of random
+    /// faults tried what it was meant to try.
+    pub fn met(&self) -> BTreeMap<&'static str, u64> {
+        self.with_plan(|plan| plan.met())
     }
 
     /// Breaks the connection, and both sides notice: calls fail as not sent, those under way as unknown (what they

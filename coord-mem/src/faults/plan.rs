@@ -1,4 +1,4 @@
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use coord_api::{Env, Operation};
 
@@ -10,6 +10,7 @@ pub(crate) struct Plan {
     /// A list, not a map: scripts are short, and their order is kept.
     script: VecDeque<(Option<Operation>, Fault)>,
     odds: Option<Odds>,
+    met: BTreeMap<&'static str, u64>,
 }
 
 impl Plan {
@@ -22,11 +23,21 @@ impl Plan {
     }
 
     pub(super) fn clear(&mut self) {
-        *self = Plan::default();
+        self.script.clear();
+        self.odds = None;
     }
 
     pub(super) fn scripted(&self) -> usize {
         self.script.len()
+    }
+
+    /// A call met this.
+    pub(crate) fn count(&mut self, what: &'static str) {
+        *self.met.entry(what).or_default() += 1;
+    }
+
+    pub(super) fn met(&self) -> BTreeMap<&'static str, u64> {
+        self.met.clone()
     }
 
     /// The fault of this call, and whether the watches have a gap first.

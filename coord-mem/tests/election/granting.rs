@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use coord_api::{Create, CreateMode, Election, Expect, Recipe};
+use coord_api::{Create, CreateMode, Election, Expect, Operation, Recipe};
+use coord_mem::Fault;
 
 use crate::stage::{LONG, TTL, with, with_both};
 
@@ -55,6 +56,33 @@ fn a_candidate_that_stood_still_past_its_lease_does_not_lead_on_it() {
         let second = stage.in_time("b", waiting.join()).await.unwrap().unwrap();
         assert!(second.token() > gone && second.is_valid());
         assert_eq!(stage.entries().await.len(), 1);
+    });
+}
+
+/// The watch of the own entry has not begun to see anything: the look itself must tell.
+#[test]
+fn an_entry_that_is_gone_or_another_s_at_the_look_is_not_led_with() {
+    with_both(async |stage| {
+        let a = stage.actor("a");
+        stage.in_time("session", a.session.connected()).await.unwrap();
+        for deletes in [true, false] {
+            a.faults.next(Operation::Watch, Fault::Delay(Duration::from_secs(1)));
+            let slow = Fault::Delay(Duration::from_millis(500));
+            a.faults.next(Operation::Standing, slow);
+            a.faults.next(Operation::Get, slow);
+            let campaign = a.campaign();
+            stage.moment().await;
+            let made = stage.entries().await.remove(0);
+            if deletes {
+                stage.client.delete(&made.key, Expect::Any).await.unwrap();
+            } else {
+                stage.client.update(&made.key, "me".into(), Expect::Any).await.unwrap();
+            }
+            let leadership = stage.in_time("a", campaign.join()).await.unwrap().unwrap();
+            assert!(leadership.token() > made.created && leadership.is_valid());
+            a.faults.clear();
+            leadership.resign().await.unwrap();
+        }
     });
 }
 

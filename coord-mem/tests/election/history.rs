@@ -3,18 +3,26 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use coord_api::{Instant, Term};
+use coord_api::{Env, Instant, Term, Unelected, margin};
+use coord_recipes_tests::{Line, What, check};
+use futures::FutureExt;
+
+use crate::sim::TTL;
 
 /// What the timers of simulated time are rounded to.
 const TICK: Duration = Duration::from_millis(1);
 
-/// Who was granted what, as it happened. Every grant is checked at once against all that were granted before.
-#[derive(Clone, Default)]
+/// Who was granted what, as it happened. Every grant is checked at once against all that were granted before; and in the
+/// end, the lines that each candidate wrote are checked as those of real processes are.
+#[derive(Clone)]
 pub(crate) struct History(Arc<Mutex<Inner>>);
 
-#[derive(Default)]
 struct Inner {
+    world: Env,
     terms: Vec<(usize, Term)>,
+    /// Those who count on their leadership or have just ceased to, with their clocks.
+    going_on: Vec<(usize, Term, Env)>,
+    lines: Vec<Line>,
     working: Vec<usize>,
     somebody_stands_still: bool,
     wrong: Vec<String>,
@@ -22,9 +30,23 @@ struct Inner {
 }
 
 impl History {
+    pub(crate) fn new(world: &Env) -> History {
+        History(Arc::new(Mutex::new(Inner {
+            world: world.clone(),
+            terms: vec![],
+            going_on: vec![],
+            lines: vec![],
+            working: vec![],
+            somebody_stands_still: false,
+            wrong: vec![],
+            log: vec![],
+        })))
+    }
+
     /// A candidate was elected: nobody else may be valid now, and the token must be above all before it.
-    pub(crate) fn elected(&self, now: Instant, who: usize, term: &Term) {
+    pub(crate) fn elected(&self, env: &Env, who: usize, term: &Term) {
         let mut inner = self.0.lock().unwrap();
+        let now = env.now();
         inner.note(now, format!("{who} elected with {}", term.token()));
         if let Some((_, last)) = inner.terms.iter().max_by_key(|(_, term)| term.token())
             && last.token() >= term.token()
@@ -33,7 +55,15 @@ impl History {
             inner.wrong(now, wrong);
         }
         inner.terms.push((who, term.clone()));
+        inner.line(who, What::Elected { token: term.token() });
+        inner.going_on.push((who, term.clone(), env.clone()));
+        inner.count_on();
         inner.check_valid(now);
+    }
+
+    /// Everybody writes down until when it counts on its leadership.
+    pub(crate) fn count_on(&self) {
+        self.0.lock().unwrap().count_on();
     }
 
     /// Whether every process runs all the time: then work of two at once is wrong, and so is a call to stop that comes
@@ -65,6 +95,17 @@ impl History {
     pub(crate) fn work_ends(&self, now: Instant, who: usize) {
         let mut inner = self.0.lock().unwrap();
         inner.working.retain(|other| *other != who);
+        inner.count_on();
+        if let Some(at) = inner.going_on.iter().position(|(other, ..)| *other == who) {
+            let (_, term, _) = inner.going_on.remove(at);
+            let over = if term.is_valid() {
+                None
+            } else {
+                term.lost().now_or_never()
+            };
+            let (token, given_back) = (term.token(), matches!(over, None | Some(Unelected::Closed)));
+            inner.line(who, What::Ended { token, given_back });
+        }
         inner.note(now, format!("{who} stopped working"));
     }
 
@@ -95,7 +136,9 @@ impl History {
 
     /// What was wrong.
     pub(crate) fn violations(&self) -> Vec<String> {
-        self.0.lock().unwrap().wrong.clone()
+        let inner = self.0.lock().unwrap();
+        let by_lines = check(&inner.lines);
+        inner.wrong.iter().cloned().chain(by_lines).collect()
     }
 
     /// Everything, in order.
@@ -108,6 +151,24 @@ impl Inner {
     fn leaders(&self) -> Vec<usize> {
         let valid = self.terms.iter().filter(|(_, term)| term.is_valid());
         valid.map(|(who, _)| *who).collect()
+    }
+
+    /// By the world's clock; a candidate's own may have jumped ahead.
+    fn count_on(&mut self) {
+        let now = self.world.now().since_start();
+        for (who, term, env) in std::mem::take(&mut self.going_on) {
+            let left = (term.valid_until() - margin(TTL)) - env.now();
+            let (token, until) = (term.token(), now + left);
+            self.line(who, What::Valid { token, until });
+            if !left.is_zero() {
+                self.going_on.push((who, term, env));
+            }
+        }
+    }
+
+    fn line(&mut self, who: usize, what: What) {
+        let (at, who) = (self.world.now().since_start(), who.to_string());
+        self.lines.push(Line { at, who, what });
     }
 
     fn check_valid(&mut self, now: Instant) {

@@ -1,6 +1,6 @@
 //! A coordinator whose watches tell late: what happened is known to the store, and not yet to the candidate.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,16 +17,23 @@ pub(crate) struct Late {
     inner: Arc<dyn Coordinator>,
     longest: Duration,
     on_time: Arc<AtomicBool>,
+    delayed: Arc<AtomicU64>,
 }
 
 impl Late {
     pub(crate) fn new(inner: Arc<dyn Coordinator>, longest: Duration) -> Late {
-        let on_time = Arc::default();
+        let (on_time, delayed) = Default::default();
         Late {
             inner,
             longest,
             on_time,
+            delayed,
         }
+    }
+
+    /// How many events came late so far.
+    pub(crate) fn delayed(&self) -> u64 {
+        self.delayed.load(Ordering::SeqCst)
     }
 
     /// From now on events come at once.
@@ -38,6 +45,7 @@ impl Late {
     async fn travel(&self) {
         let env = self.env();
         if !self.on_time.load(Ordering::SeqCst) && env.random_u64().is_multiple_of(4) {
+            self.delayed.fetch_add(1, Ordering::SeqCst);
             env.sleep(env.random_duration(self.longest)).await;
         }
     }

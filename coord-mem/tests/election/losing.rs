@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use coord_api::{ElectionEvent, Expect, LossReason, Unelected, margin};
+use coord_api::{ElectionEvent, Expect, LossReason, Operation, Unelected, margin};
+use coord_mem::Fault;
 
 use crate::stage::{LONG, TTL, with_both};
 
@@ -55,6 +56,105 @@ fn validity_is_computed_from_the_clock_and_never_cached() {
         a.faults.resume();
         let reason = stage.in_time("loss", leadership.lost()).await;
         assert_eq!(reason, Unelected::Session(LossReason::ClockJumped));
+    });
+}
+
+#[test]
+fn work_learns_from_the_clock_that_it_is_to_stop_though_no_task_has_run() {
+    with_both(async |stage| {
+        let a = stage.actor("a");
+        let leadership = a.lead().await;
+        let (term, stop_at) = (leadership.term(), leadership.stop_at());
+        a.faults.pause();
+        stage.env.sleep(stop_at - a.env.now()).await;
+        assert!(leadership.is_valid(), "there is time left, to stop in");
+        assert!(term.is_stopped());
+        // A renewal that was under way comes back now: leadership goes on, and the call to stop stands.
+        a.faults.resume();
+        stage.moment().await;
+        assert!(leadership.is_valid() && leadership.stop_at() > stop_at);
+        assert!(term.is_stopped() && term.cancellation().is_cancelled());
+    });
+}
+
+#[test]
+fn a_machine_that_was_suspended_finds_its_leadership_lost_and_its_work_stopped() {
+    with_both(async |stage| {
+        let a = stage.actor("a");
+        let leadership = a.lead().await;
+        let term = leadership.term();
+        a.env.jump(TTL);
+        // Both at once, and before any task has run.
+        assert!(!leadership.is_valid() && term.is_stopped());
+        let jumped = a.env.now();
+        assert_eq!(term.lost().await, Unelected::Session(LossReason::ClockJumped));
+        term.stopped().await;
+        assert_eq!(a.env.now(), jumped);
+    });
+}
+
+#[test]
+fn an_entry_lost_between_its_create_and_the_look_is_not_led_with() {
+    with_both(async |stage| {
+        let a = stage.actor("a");
+        stage.in_time("session", a.session.connected()).await.unwrap();
+        for (operation, ends_the_lease) in [(Operation::Standing, true), (Operation::Standing, false)] {
+            // The look travels: when it arrives, the entry is gone.
+            let slow = Fault::Delay(Duration::from_millis(500));
+            a.faults.next(operation, slow);
+            a.faults.next(Operation::Get, slow);
+            let campaign = a.campaign();
+            stage.moment().await;
+            let made = stage.entries().await.remove(0);
+            match ends_the_lease {
+                true => a.faults.end_lease(a.session.lease().unwrap().lease),
+                false => stage.client.delete(&made.key, Expect::Any).await.unwrap(),
+            }
+            let leadership = stage.in_time("a", campaign.join()).await.unwrap().unwrap();
+            assert!(leadership.token() > made.created && leadership.is_valid());
+            a.faults.clear();
+            leadership.resign().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_lease_that_somebody_ended_is_replaced_at_once() {
+    with_both(async |stage| {
+        let a = stage.actor("a");
+        let first = a.lead().await;
+        stage.env.sleep(Duration::from_millis(20)).await;
+        let ended = a.env.now();
+        a.faults.end_lease(a.session.lease().unwrap().lease);
+        first.lost().await;
+        drop(first);
+        let second = stage.in_time("a", a.lead()).await;
+        let took = a.env.now() - ended;
+        assert!(second.is_valid());
+        assert!(took < TTL / 6, "{took:?}: not only at the next renewal");
+    });
+}
+
+#[test]
+fn a_proclamation_that_comes_too_late_fails_by_its_own_deadline() {
+    with_both(async |stage| {
+        let (a, b) = (stage.actor("a"), stage.actor("b"));
+        let mut first = a.lead().await;
+        let waiting = b.campaign();
+        stage.moment().await;
+        a.faults.swallow();
+        let valid_until = first.valid_until();
+        let refused = first.proclaim("too late").await.unwrap_err();
+        assert!(refused.is_lease_lost() && !first.is_valid(), "{refused}");
+        assert!(refused.is_unknown(), "it was sent, and may have arrived: {refused}");
+        assert!(a.env.now() <= valid_until, "no later than leadership ends");
+        let refused = first.proclaim("much too late").await.unwrap_err();
+        assert!(refused.is_lease_lost() && refused.is_definite(), "not even tried");
+        let second = stage.in_time("b", waiting.join()).await.unwrap().unwrap();
+        let observer = b.election.observe();
+        stage.moment().await;
+        let leader = observer.current().leader().cloned().unwrap();
+        assert_eq!((leader.token, leader.proclaimed), (second.token(), None));
     });
 }
 

@@ -1,5 +1,7 @@
 //! The election recipes on the in-memory driver, under virtual time.
 
+mod cancelling;
+mod closing;
 mod granting;
 mod history;
 mod late;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use coord_api::{
-    Bytes, Capabilities, Coordinator, Create, CreateMode, Entry, Env, Expect, Grant, Key, LeaseId, Nonce, Result,
-    Standing, Target, Watch,
+    Bytes, Capabilities, Coordinator, Create, CreateMode, Entry, Env, Expect, Grant, Instant, Key, LeaseId, Nonce,
+    Result, Standing, Target, Watch,
 };
 
 /// What is wrong.
@@ -18,6 +18,8 @@ pub(crate) enum Mutant {
     None,
     /// A lease is believed for a ttl from the answer.
     DeadlineFromAnswer,
+    /// A lease is believed for a ttl from the sending of whatever was acknowledged, proven or not.
+    AcknowledgedIsProven,
     /// A release deletes whatever is there.
     UnguardedResign,
     /// Once the predecessor is gone, it leads without looking.
@@ -60,9 +62,11 @@ impl Wrong {
         self.state.standings.load(Ordering::SeqCst)
     }
 
-    fn believed(&self, mut grant: Grant) -> Grant {
-        if self.mutant == Mutant::DeadlineFromAnswer {
-            grant.valid_until = self.env().now() + grant.ttl;
+    fn believed(&self, mut grant: Grant, sent: Instant) -> Grant {
+        match self.mutant {
+            Mutant::DeadlineFromAnswer => grant.valid_until = self.env().now() + grant.ttl,
+            Mutant::AcknowledgedIsProven => grant.valid_until = sent + grant.ttl,
+            _ => {}
         }
         grant
     }
@@ -100,11 +104,13 @@ impl Coordinator for Wrong {
     }
 
     async fn grant(&self, ttl: Duration) -> Result<Grant> {
-        self.inner.grant(ttl).await.map(|grant| self.believed(grant))
+        let sent = self.env().now();
+        self.inner.grant(ttl).await.map(|grant| self.believed(grant, sent))
     }
 
     async fn renew(&self, lease: LeaseId) -> Result<Grant> {
-        self.inner.renew(lease).await.map(|grant| self.believed(grant))
+        let sent = self.env().now();
+        self.inner.renew(lease).await.map(|grant| self.believed(grant, sent))
     }
 
     async fn revoke(&self, lease: LeaseId) -> Result<()> {

@@ -78,9 +78,13 @@ impl Player for StopsAtTheLoss {
 
 fn is_noticed<P: Player + Copy>(what: &str, recipe: Recipe, player: P, expected: &str) {
     for seed in 0..SEEDS {
-        let violations = simulate(seed, recipe, player).violations;
+        let found = simulate(seed, recipe, player);
+        let violations = &found.violations;
         if violations.iter().any(|violation| violation.contains(expected)) {
             eprintln!("{what} of {recipe:?}: seed {seed}: {}", violations[0]);
+            let again = simulate(seed, recipe, player);
+            assert_eq!(found.log, again.log, "a failing seed replays exactly");
+            assert_eq!(found.violations, again.violations);
             return;
         }
     }
@@ -91,6 +95,21 @@ fn is_noticed<P: Player + Copy>(what: &str, recipe: Recipe, player: P, expected:
 fn deadline_counted_from_the_answer() {
     for recipe in [Recipe::Sequence, Recipe::Cas] {
         is_noticed("deadline", recipe, Through(Mutant::DeadlineFromAnswer), "lead at once");
+    }
+}
+
+#[test]
+fn acknowledged_renewal_taken_for_proof() {
+    for recipe in [Recipe::Sequence, Recipe::Cas] {
+        is_noticed("proof", recipe, Through(Mutant::AcknowledgedIsProven), "lead at once");
+    }
+}
+
+/// Without anybody looking at the moment itself: by what the candidates wrote.
+#[test]
+fn overlaps_show_in_the_written_history() {
+    for recipe in [Recipe::Sequence, Recipe::Cas] {
+        is_noticed("lines", recipe, Through(Mutant::DeadlineFromAnswer), "both valid: ");
     }
 }
 

@@ -84,6 +84,42 @@ fn a_closed_election_does_not_come_back_to_life() {
     });
 }
 
+/// The first copy of the create is still under way when the key is found taken, and when the leadership is long over.
+#[test]
+fn a_create_that_was_refused_cannot_arrive_later() {
+    with(Recipe::Cas, async |stage| {
+        let (a, b) = (stage.actor("a"), stage.actor("b"));
+        let first = b.lead().await;
+        let late = Fault::ArriveLate(GiveUp::AtOnce, Duration::from_secs(3));
+        a.faults.next(Operation::Create, late);
+        let waiting = a.campaign();
+        stage.env.sleep(Duration::from_secs(1)).await;
+        first.resign().await.unwrap();
+        let second = stage.in_time("a", waiting.join()).await.unwrap().unwrap();
+        second.resign().await.unwrap();
+        stage.env.sleep(TTL).await;
+        assert_eq!(stage.entries().await, []);
+    });
+}
+
+#[test]
+fn a_copy_of_the_create_that_arrives_after_the_release_does_not_bring_the_entry_back() {
+    with_both(async |stage| {
+        let a = stage.actor("a");
+        stage.in_time("session", a.session.connected()).await.unwrap();
+        let late = Fault::ArriveLate(GiveUp::AtOnce, Duration::from_secs(3));
+        a.faults.next(Operation::Create, late);
+        a.lead().await.resign().await.unwrap();
+        assert!(
+            a.env.now().since_start() < Duration::from_secs(3),
+            "the copy is still under way"
+        );
+        stage.env.sleep(TTL).await;
+        assert_eq!(stage.entries().await, []);
+        assert!(a.session.lease().is_some_and(|lease| lease.epoch == 1));
+    });
+}
+
 #[test]
 fn a_campaign_dropped_while_its_create_is_under_way_leaves_nothing() {
     with_both(async |stage| {
@@ -148,5 +184,34 @@ fn a_leader_costs_no_write_beyond_the_renewals_of_its_session() {
         assert_eq!(a.writes(), writes);
         let renewals = a.spy.calls(Operation::Renew).len() - renewals;
         assert!((290..=310).contains(&renewals), "a third of the ttl apart: {renewals}");
+    });
+}
+
+#[test]
+fn a_hand_over_is_one_delete_and_one_look_however_many_wait() {
+    with(Recipe::Sequence, async |stage| {
+        for count in [2, 16, 64] {
+            let actors: Vec<_> = (0..count).map(|who| stage.actor(&format!("c{who}"))).collect();
+            let mut waiting = vec![];
+            for actor in &actors {
+                waiting.push(actor.campaign());
+                stage.moment().await;
+            }
+            let mut waiting = waiting.into_iter();
+            let first = waiting.next().unwrap().join().await.unwrap().unwrap();
+            let calls = || -> usize {
+                let renewals = |actor: &crate::stage::Actor| actor.spy.calls(Operation::Renew).len();
+                actors.iter().map(|actor| actor.spy.count() - renewals(actor)).sum()
+            };
+            let (before, checked) = (calls(), actors[0].spy.calls(Operation::Renew).len());
+            first.resign().await.unwrap();
+            let second = waiting.next().unwrap().join().await.unwrap().unwrap();
+            stage.moment().await;
+            assert_eq!(calls() - before, 2, "{count} candidates");
+            let renewals = actors[0].spy.calls(Operation::Renew).len() - checked;
+            assert_eq!(renewals, 0, "who resigned has no reason to doubt its lease");
+            drop((second, waiting));
+            stage.moment().await;
+        }
     });
 }

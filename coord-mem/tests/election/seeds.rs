@@ -2,9 +2,31 @@
 //!
 //! `COORD_SEEDS=100000` runs more; a failure prints its seed, and `COORD_SEED=<seed>` runs that one alone.
 
+use std::collections::BTreeMap;
+
 use coord_api::Recipe;
 
 use crate::sim::{Honest, simulate};
+
+const KINDS: [&str; 14] = [
+    // To a connection or a process.
+    "cut",
+    "swallowed",
+    "healed",
+    "paused",
+    "resumed",
+    "jumped",
+    // To a call.
+    "not sent",
+    "request lost",
+    "answer lost",
+    "arrived late",
+    "request delayed",
+    "answer delayed",
+    // To a lease, and to watches.
+    "lease to end early",
+    "event late",
+];
 
 /// Side by side on two cores.
 const PARTS: u64 = 2;
@@ -53,6 +75,24 @@ fn cas_even_seeds() {
 #[test]
 fn cas_odd_seeds() {
     no_seed_breaks_it(Recipe::Cas, 1);
+}
+
+/// Each kind of trouble happens, and often.
+#[test]
+fn every_kind_of_fault_is_injected() {
+    for recipe in [Recipe::Sequence, Recipe::Cas] {
+        let mut injected = BTreeMap::new();
+        for seed in 0..60 {
+            for (what, times) in simulate(seed, recipe, Honest).injected {
+                *injected.entry(what).or_default() += times;
+            }
+        }
+        eprintln!("{recipe:?}: {injected:?}");
+        for kind in KINDS {
+            let times = injected.get(kind).copied().unwrap_or(0);
+            assert!(times >= 50, "{recipe:?}: {kind} happened {times} times: {injected:?}");
+        }
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A simulated world: one store, several candidates, everything going wrong.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +18,8 @@ pub(crate) struct Outcome {
     pub(crate) violations: Vec<String>,
     pub(crate) log: Vec<String>,
     pub(crate) elections: usize,
+    /// How often what went wrong.
+    pub(crate) injected: BTreeMap<&'static str, u64>,
 }
 
 /// How a candidate works when it leads, and through what it sees the store.
@@ -62,7 +65,7 @@ impl Work {
         is_stopped: impl Fn() -> bool,
     ) -> ControlFlow<()> {
         let Work { who, env, history } = self;
-        history.elected(env.now(), who, term);
+        history.elected(&env, who, term);
         history.work_begins(env.now(), who);
         let enough = env.now() + env.random_duration(Duration::from_secs(20));
         let told = tokio::select! {
@@ -107,7 +110,7 @@ pub(crate) async fn run<P: Player>(seed: u64, recipe: Recipe, player: P) -> Outc
     };
     let store = MemStore::with_options(&world, options);
     let key = Key::new("/election").unwrap();
-    let history = History::default();
+    let history = History::new(&world);
     // A process that stands still works on where it stood: only without such ones can work exclude work.
     let stands_still = world.random_u64().is_multiple_of(2);
     history.everybody_runs(!stands_still);
@@ -119,7 +122,13 @@ pub(crate) async fn run<P: Player>(seed: u64, recipe: Recipe, player: P) -> Outc
         .map(|who| candidate(&store, &key, recipe, who, &history, &player, odds))
         .collect();
 
-    trouble(&world, &history, &candidates, stands_still, sampled).await;
+    let mut injected = trouble(&world, &history, &candidates, stands_still, sampled).await;
+    for candidate in &candidates {
+        let late = BTreeMap::from([("event late", candidate.late.delayed())]);
+        for (what, times) in candidate.faults.met().into_iter().chain(late) {
+            *injected.entry(what).or_default() += times;
+        }
+    }
     for candidate in &candidates {
         candidate.faults.clear();
         candidate.late.be_on_time();
@@ -137,6 +146,7 @@ pub(crate) async fn run<P: Player>(seed: u64, recipe: Recipe, player: P) -> Outc
         violations: history.violations(),
         log: history.log(),
         elections,
+        injected,
     }
 }
 
@@ -204,29 +214,39 @@ fn odds(world: &Env) -> Odds {
     }
 }
 
-/// Cuts, swallowed packets, stopped processes; a look at everybody every now and then.
-async fn trouble(world: &Env, history: &History, candidates: &[Candidate], stands_still: bool, sampled: bool) {
+/// Cuts, swallowed packets, stopped processes; a look at everybody every now and then. What happened how often.
+async fn trouble(
+    world: &Env,
+    history: &History,
+    candidates: &[Candidate],
+    stands_still: bool,
+    sampled: bool,
+) -> BTreeMap<&'static str, u64> {
+    let mut injected = BTreeMap::new();
     let until = world.now() + TROUBLE;
     while world.now() < until {
         let who = (world.random_u64() % candidates.len() as u64) as usize;
         let Candidate { faults, env, .. } = &candidates[who];
-        let note = |what: &str| history.note(world.now(), format!("{who} {what}"));
-        match world.random_u64() % 12 {
-            0 => (faults.cut(), note("cut")).0,
-            1 => (faults.swallow(), note("swallowed")).0,
-            2 if stands_still => (faults.pause(), note("paused")).0,
-            3..6 => (faults.heal(), note("healed")).0,
-            6..10 => (faults.resume(), note("resumed")).0,
-            10 if stands_still => (env.jump(world.random_duration(TTL)), note("jumped")).0,
-            _ => faults.gap(),
-        }
+        let what = match world.random_u64() % 12 {
+            0 => (faults.cut(), "cut").1,
+            1 => (faults.swallow(), "swallowed").1,
+            2 if stands_still => (faults.pause(), "paused").1,
+            3..6 => (faults.heal(), "healed").1,
+            6..10 => (faults.resume(), "resumed").1,
+            10 if stands_still => (env.jump(world.random_duration(TTL)), "jumped").1,
+            _ => (faults.gap(), "gap").1,
+        };
+        history.note(world.now(), format!("{who} {what}"));
+        *injected.entry(what).or_default() += 1;
         for _ in 0..4 {
+            history.count_on();
             world.sleep(world.random_duration(Duration::from_millis(250))).await;
             if sampled {
                 history.sample(world.now());
             }
         }
     }
+    injected
 }
 
 /// Exactly one leader within the bound. Work ends by itself now and then: it is the being elected that counts.

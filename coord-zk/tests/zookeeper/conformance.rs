@@ -12,7 +12,7 @@ use coord_zk::ZkConfig;
 use crate::support;
 
 /// How many behaviours run at the same time: most of them wait for leases to end.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 8;
 
 struct Servers(ZkConfig);
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coord_api::{Coordinator, CoordinatorExt, Create, CreateMode, Env, Target, WatchEvent};
-use coord_harness::eventually;
+use coord_harness::{ZkEnsemble, eventually};
 use coord_zk::ZkCoordinator;
 
 use crate::support::{self, HEAL, config, force_expiry, heals, keep, key, next, until_value};
@@ -56,16 +56,48 @@ async fn a_session_that_is_closed_from_outside_is_lost_and_everything_goes_on() 
     coordinator.close().await.unwrap();
 }
 
+/// How many connections the server has, the one that asks included.
+async fn connections(ensemble: &ZkEnsemble) -> Option<usize> {
+    let answer = ensemble.four_letter(0, "mntr").await.ok()?;
+    let line = answer
+        .lines()
+        .find_map(|line| line.strip_prefix("zk_num_alive_connections"))?;
+    line.trim().parse().ok()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_that_nobody_waits_for_leaves_no_session_behind() {
+    let ensemble = support::ensemble(1).await;
+    let zk = ZkCoordinator::open(config(ensemble.connect_string()), Env::system()).unwrap();
+    let coordinator: Arc<dyn Coordinator> = zk.clone();
+    heals(&coordinator).await;
+    let env = coordinator.env();
+    let mut granted = 0;
+    for _ in 0..60 {
+        let given_up = env.now() + env.random_duration(Duration::from_millis(12));
+        let grant = env
+            .timeout_at(given_up, coordinator.grant(Duration::from_secs(4)))
+            .await;
+        granted += usize::from(grant.is_some_and(|grant| grant.is_ok()));
+    }
+    // What was given up may have been granted all the same: then it is a lease like any other, which ends by its ttl.
+    eventually(
+        HEAL,
+        "the connections are those of the leases, ours, and the one that asks",
+        async || {
+            connections(&ensemble)
+                .await
+                .is_some_and(|open| open <= zk.sessions().len() + 1)
+        },
+    )
+    .await;
+    println!("{granted} granted, {} live", zk.sessions().len());
+    coordinator.close().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn closing_and_dropping_leave_no_session_behind() {
     let ensemble = support::ensemble(1).await;
-    let connections = async || {
-        let answer = ensemble.four_letter(0, "mntr").await.ok()?;
-        let line = answer
-            .lines()
-            .find_map(|line| line.strip_prefix("zk_num_alive_connections"))?;
-        line.trim().parse::<u32>().ok()
-    };
     for close in [true, false] {
         let zk = ZkCoordinator::open(config(ensemble.connect_string()), Env::system()).unwrap();
         let coordinator: Arc<dyn Coordinator> = zk;
@@ -88,7 +120,7 @@ async fn closing_and_dropping_leave_no_session_behind() {
         drop(coordinator);
         // The one that asks is the last.
         eventually(Duration::from_secs(3), "all connections closed", async || {
-            connections().await.is_some_and(|open| open <= 1)
+            connections(&ensemble).await.is_some_and(|open| open <= 1)
         })
         .await;
     }

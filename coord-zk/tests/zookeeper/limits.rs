@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use coord_api::{CoordinatorExt, Create, CreateMode, ErrorKind};
-use coord_harness::{ZkEnsemble, ZkOptions};
+use coord_harness::{Proxy, ZkEnsemble, ZkOptions};
+use coord_zk::ZkConfig;
 use futures::{StreamExt, TryStreamExt};
 
 use crate::support::{self, config, heals, keep, key, open};
@@ -83,4 +84,33 @@ async fn a_lease_is_full_before_it_endangers_the_ensemble() {
     coordinator.revoke(grant.lease).await.unwrap();
     heals(&coordinator).await;
     assert_eq!(coordinator.children(&folder).await.unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_server_is_not_taken_for_a_full_one() {
+    let ensemble = support::ensemble(1).await;
+    let proxy = Proxy::start(ensemble.node(0).client_addr()).await;
+    let coordinator = open(ZkConfig {
+        call_deadline: Duration::from_secs(2),
+        ..config(proxy.addr().to_string())
+    });
+    coordinator.create_persistent(&key("/x"), "x").await.unwrap();
+    // Too slow for so short a session, and fast enough for the shared one.
+    proxy.delay(Duration::from_millis(100));
+    let error = coordinator.grant(support::TICK * 2).await.unwrap_err();
+    assert!(error.is_transient() && !error.is_definite(), "{error:?}");
+    proxy.pass();
+    heals(&coordinator).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ttl_is_what_the_server_grants() {
+    let ensemble = support::ensemble(1).await;
+    let coordinator = open(config(ensemble.connect_string()));
+    for (asked, ticks) in [(1, 2), (1000, 5), (3_600_000, 20)] {
+        let asked_at = coordinator.env().now();
+        let grant = coordinator.grant(Duration::from_millis(asked)).await.unwrap();
+        assert_eq!(grant.ttl, support::TICK * ticks, "asked for {asked} ms");
+        assert!(grant.valid_until >= asked_at + grant.ttl && grant.valid_until <= coordinator.env().now() + grant.ttl);
+    }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use coord_api::{CoordinatorExt, Entry, Expect};
+use zookeeper_client::{Acls, Client, CreateMode};
 
 use crate::support::{self, config, keep, key, open};
 
@@ -48,4 +49,32 @@ async fn each_entry_stands_behind_the_live_one_before_it() {
         .await
         .unwrap_err();
     assert!(error.is_definite(), "{error:?}");
+}
+
+/// The server cannot be brought to the end of its counter in a test, but znodes can have the names that it gives there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_the_sequence_has_ended_the_creation_orders() {
+    let ensemble = support::ensemble(1).await;
+    let coordinator = open(config(ensemble.connect_string()));
+    let raw = Client::connect(&ensemble.connect_string()).await.unwrap();
+    let node = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    raw.create("/worn", b"", &node).await.unwrap();
+    let mut queue: Vec<Entry> = Vec::new();
+    // Neither the nonces nor the numbers are in the order of creation.
+    for (nonce, number) in [
+        (5, 2_147_483_646),
+        (9, 2_147_483_647),
+        (1, 2_147_483_647),
+        (4, 2_147_483_647),
+    ] {
+        let name = format!("/worn/~{nonce:032x}-{number}");
+        raw.create(&name, b"x", &node).await.unwrap();
+        queue.push(coordinator.get_latest(&key(&name)).await.unwrap().unwrap());
+    }
+    for (n, entry) in queue.iter().enumerate() {
+        let standing = coordinator.standing(entry).await.unwrap();
+        assert_eq!(standing.own.as_ref(), Some(entry));
+        let before = n.checked_sub(1).map(|before| queue[before].key.clone());
+        assert_eq!(standing.predecessor, before, "the one at {n}");
+    }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use coord_api::{Class, CoordinatorExt, Create, CreateMode, Target};
-use coord_harness::{Proxy, eventually};
+use coord_harness::{Direction, Flow, Proxy, eventually};
 use coord_zk::ZkConfig;
 
 use crate::support::{self, HEAL, config, heals, in_time, key, open, until_value};
@@ -40,11 +40,12 @@ async fn every_fault_of_the_wire_ends_calls_in_time_and_heals() {
     let mut watch = coordinator.watch(&Target::Key(watched.clone())).await.unwrap();
     until_value(&mut watch, "start").await;
     type Fault = fn(&Proxy);
-    let faults: [(&str, Fault); 7] = [
+    let faults: [(&str, Fault); 8] = [
         ("cut", Proxy::cut),
         ("black hole", Proxy::black_hole),
         ("answers lost", Proxy::drop_answers),
         ("requests held", Proxy::hold_requests),
+        ("answers held", |proxy| proxy.set(Direction::ToClient, Flow::Hold)),
         ("slow", |proxy| proxy.delay(Duration::from_secs(2))),
         ("trickle", |proxy| proxy.trickle(1, Duration::from_millis(200))),
         ("reset", |proxy| {
@@ -126,4 +127,47 @@ async fn a_crowd_that_calls_into_a_hole_ends_in_time_and_leaves_nothing_behind()
     proxy.pass();
     heals(&coordinator).await;
     assert_eq!(coordinator.children(&key("/crowd")).await.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_crowd_that_was_not_answered_only_those_that_were_sent_may_happen() {
+    const CROWD: usize = 1500;
+    /// How many requests a session may have on their way.
+    const SENT: usize = 256;
+    let ensemble = support::ensemble(1).await;
+    let proxy = Proxy::start(ensemble.node(0).client_addr()).await;
+    let coordinator = open(ZkConfig {
+        call_deadline: DEADLINE,
+        ..config(proxy.addr().to_string())
+    });
+    heals(&coordinator).await;
+    let folder = key("/crowd");
+    coordinator.create_persistent(&folder, "").await.unwrap();
+    proxy.hold_requests();
+    let calls = (0..CROWD).map(|n| {
+        let (coordinator, name) = (coordinator.clone(), folder.child(n.to_string()).unwrap());
+        async move {
+            let error = coordinator.create_persistent(&name, "x").await.unwrap_err();
+            assert!(error.is_unknown() || error.class() == Class::NotSent, "{error:?}");
+            error.is_unknown().then_some(name)
+        }
+    });
+    let outcomes = in_time(&*coordinator, futures::future::join_all(calls)).await;
+    let unknown: Vec<_> = outcomes.into_iter().flatten().collect();
+    assert!(
+        (1..=SENT).contains(&unknown.len()),
+        "{} of unknown outcome",
+        unknown.len()
+    );
+    proxy.pass();
+    heals(&coordinator).await;
+    let there = coordinator.children(&folder).await.unwrap();
+    println!("{} unknown, {} happened", unknown.len(), there.len());
+    for entry in there {
+        assert!(
+            unknown.contains(&entry.key),
+            "{} was said not to have been sent",
+            entry.key
+        );
+    }
 }

@@ -1,12 +1,18 @@
 use std::fmt;
 use std::panic::Location;
 
+use coord_api::{ErrorKind, LeaseId};
+
 /// A value of half a megabyte in a message helps nobody.
 const LONGEST: usize = 1500;
 
 /// A promise that was not kept: what was expected, what was seen, and where that was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure(String);
+pub struct Failure {
+    message: String,
+    inconclusive: bool,
+    lost: Option<LeaseId>,
+}
 
 /// What a behaviour, or a step of it, ends with.
 pub(crate) type Checked<T = ()> = Result<T, Failure>;
@@ -21,7 +27,34 @@ impl Failure {
         }
         let at = Location::caller();
         let file = at.file().rsplit('/').next().unwrap_or_default();
-        Failure(format!("{message} ({file}:{})", at.line()))
+        Failure {
+            message: format!("{message} ({file}:{})", at.line()),
+            inconclusive: false,
+            lost: None,
+        }
+    }
+
+    /// Nothing was seen that breaks a promise, but the clock shows that nothing was proved either: machine or store were
+    /// too slow. The behaviour begins anew; one that never comes to a verdict has failed.
+    #[track_caller]
+    pub(crate) fn inconclusive(message: impl Into<String>) -> Failure {
+        Failure::new(message).made_inconclusive()
+    }
+
+    pub(crate) fn made_inconclusive(self) -> Failure {
+        Failure {
+            inconclusive: true,
+            ..self
+        }
+    }
+
+    /// The lease that had ended where it was to be used.
+    pub(crate) fn lost(&self) -> Option<LeaseId> {
+        self.lost
+    }
+
+    pub(crate) fn is_inconclusive(&self) -> bool {
+        self.inconclusive
     }
 }
 
@@ -29,13 +62,20 @@ impl Failure {
 impl From<coord_api::Error> for Failure {
     #[track_caller]
     fn from(error: coord_api::Error) -> Failure {
-        Failure::new(format!("expected success, saw {error:?}"))
+        let lost = match error.kind() {
+            ErrorKind::LeaseLost(lease) => Some(*lease),
+            _ => None,
+        };
+        Failure {
+            lost,
+            ..Failure::new(format!("expected success, saw {error:?}"))
+        }
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.message)
     }
 }
 

@@ -7,10 +7,14 @@ use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 
 use crate::failure::{Checked, Failure};
+use crate::lease::TTL;
 use crate::{BEHAVIOURS, Opener, Scratch};
 
 /// The longest that one behaviour may take; those that wait for a lease to end take its ttl and slack.
 pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// So often a behaviour is tried that cannot be judged because machine or store were too slow for it.
+const ATTEMPTS: usize = 5;
 
 /// One promise of the contract, and the code that checks it.
 #[derive(Clone, Copy)]
@@ -94,12 +98,31 @@ pub async fn assert_kept(name: &str, opener: &dyn Opener) {
 }
 
 async fn checked(behaviour: &Behaviour, opener: &dyn Opener) -> Checked {
+    let mut attempts = 1;
+    loop {
+        match checked_once(behaviour, opener).await {
+            Err(failure) if failure.is_inconclusive() && attempts < ATTEMPTS => attempts += 1,
+            verdict => return verdict,
+        }
+    }
+}
+
+async fn checked_once(behaviour: &Behaviour, opener: &dyn Opener) -> Checked {
     let scratch = Scratch::open(opener, behaviour.name).await?;
+    let started = tokio::time::Instant::now();
     let check = AssertUnwindSafe((behaviour.check)(&scratch)).catch_unwind();
     let result = match tokio::time::timeout(DEADLINE, check).await {
         Ok(Ok(result)) => result,
         Ok(Err(panic)) => Err(Failure::new(format!("it panicked: {}", panic_text(&*panic)))),
         Err(_) => Err(Failure::new(format!("it was not done within {DEADLINE:?}"))),
+    };
+    let result = match result {
+        // Without the leases that it relies on, what a behaviour sees means nothing: those that were to be kept, and
+        // those that were to last a ttl, which has passed.
+        Err(failure) if scratch.missed_renewals() || started.elapsed() >= TTL && scratch.keeps_not(failure.lost()) => {
+            Err(failure.made_inconclusive())
+        }
+        result => result,
     };
     // What went wrong first says more than what the clean-up met after it.
     let cleaned = scratch.clean_up().await;

@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ pub struct Scratch<'a> {
     prefix: Key,
     opened: Mutex<Vec<Arc<dyn Coordinator>>>,
     renewing: Mutex<Vec<Task>>,
+    kept: Mutex<Vec<LeaseId>>,
+    missed: Arc<AtomicBool>,
 }
 
 impl<'a> Scratch<'a> {
@@ -47,6 +50,8 @@ impl<'a> Scratch<'a> {
             prefix,
             opened: Mutex::default(),
             renewing: Mutex::default(),
+            kept: Mutex::default(),
+            missed: Arc::default(),
         })
     }
 
@@ -75,10 +80,22 @@ impl<'a> Scratch<'a> {
 
     /// A lease of this client that is renewed until the behaviour is over.
     pub(crate) async fn kept_lease(&self, client: &Client) -> Checked<LeaseId> {
-        let (lease, renewing) = kept(client).await?;
+        let (lease, renewing) = kept(client, self.missed.clone()).await?;
         let mut all = self.renewing.lock().unwrap_or_else(PoisonError::into_inner);
         all.push(renewing);
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(lease);
         Ok(lease)
+    }
+
+    /// Whether this is a lease, and none that is renewed.
+    pub(crate) fn keeps_not(&self, lease: Option<LeaseId>) -> bool {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        lease.is_some_and(|lease| !kept.contains(&lease))
+    }
+
+    /// Whether a lease that was to be kept was not renewed within its ttl.
+    pub(crate) fn missed_renewals(&self) -> bool {
+        self.missed.load(Ordering::SeqCst)
     }
 
     /// The scratch key as a raw client names it.

@@ -1,7 +1,9 @@
 //! What the session and the registry owe on every driver, as scenarios over a [`World`]: a store that can be stopped,
-//! paused and cut off. Each driver's tests bring their world and run the [`SCENARIOS`].
+//! paused and cut off. Each driver's tests bring their world and run the [`SCENARIOS`]. And [`check`], the checker of what
+//! happened in an election.
 
 mod bench;
+mod history;
 mod registry;
 mod run;
 mod session;
@@ -9,6 +11,7 @@ mod spy;
 mod world;
 
 pub use bench::{RegistryCosts, registry_costs};
+pub use history::{Interval, Line, What, check, intervals};
 pub use run::run_all;
 pub use spy::Spy;
 pub use world::World;

@@ -122,11 +122,11 @@ pub(crate) async fn a_revoked_lease_is_replaced(world: Arc<dyn World>) {
     let session = open(&*world, world.open().await);
     let env = session.coordinator().env().clone();
     let lease = session.connected().await.unwrap();
-    let before = env.now();
     world.revoke(lease.lease).await;
+    let revoked = env.now();
     assert_eq!(session.lost(lease.epoch).await, LossReason::Revoked);
     assert!(
-        env.now() - before <= world.ttl() / 2,
+        env.now() - revoked <= world.ttl() / 2,
         "noticed at the next renewal at the latest"
     );
     assert_eq!(session.connected().await.unwrap().epoch, lease.epoch + 1);

@@ -9,7 +9,7 @@ use coord_api::{
     Result, Standing, Target, Watch,
 };
 
-/// A coordinator that notes when leases were asked for and renewed, and may call leases full.
+/// A coordinator that notes when what was called, and may call leases full.
 #[derive(Debug, Clone)]
 pub struct Spy {
     inner: Arc<dyn Coordinator>,
@@ -48,6 +48,11 @@ impl Spy {
             .filter(|(of, _)| *of == operation)
             .map(|(_, at)| *at)
             .collect()
+    }
+
+    /// How many calls there were.
+    pub fn count(&self) -> usize {
+        self.notes().calls.len()
     }
 
     /// The most entries that any lease was made to carry.
@@ -140,10 +145,12 @@ impl Coordinator for Spy {
     }
 
     async fn get_latest(&self, key: &Key) -> Result<Option<Entry>> {
+        self.note(Operation::GetLatest);
         self.inner.get_latest(key).await
     }
 
     async fn children(&self, key: &Key) -> Result<Vec<Entry>> {
+        self.note(Operation::Children);
         self.inner.children(key).await
     }
 
@@ -158,6 +165,7 @@ impl Coordinator for Spy {
     }
 
     async fn standing(&self, entry: &Entry) -> Result<Standing> {
+        self.note(Operation::Standing);
         self.inner.standing(entry).await
     }
 

@@ -7,8 +7,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coord_api::{Backoff, Election, ElectionConfig, Env, Key, Recipe, Session, SessionConfig, Strategy, Term, margin};
-use coord_election_tests::{Line, Store, What};
+use coord_api::{
+    Backoff, Election, ElectionConfig, Env, Key, Recipe, Session, SessionConfig, Strategy, Term, Unelected, margin,
+};
+use coord_election_tests::Store;
+use coord_recipes_tests::{Line, What};
+use futures::FutureExt;
 use tokio::io::AsyncReadExt;
 
 /// How often it looks whether it is valid.
@@ -83,8 +87,13 @@ impl Reporter {
             }
             self.env.sleep(LOOK).await;
         }
-        let valid = term.is_valid();
-        self.say(What::Ended { token, valid });
+        let over = if term.is_valid() {
+            None
+        } else {
+            term.lost().now_or_never()
+        };
+        let given_back = matches!(over, None | Some(Unelected::Closed));
+        self.say(What::Ended { token, given_back });
         ControlFlow::Continue(())
     }
 

@@ -3,8 +3,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use coord_api::{Env, Recipe, Task};
-use coord_election_tests::{Line, Store, What};
+use coord_election_tests::Store;
 use coord_harness::{Proxy, eventually};
+use coord_recipes_tests::{Line, What};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use coord_api::{Key, Recipe};
-use coord_election_tests::{Store, check, intervals};
+use coord_election_tests::Store;
+use coord_recipes_tests::{check, intervals};
 use rustix::process::Signal;
 
 use crate::cast::{Cast, TTL};
@@ -31,9 +32,15 @@ async fn play(store: Store, recipe: Recipe) {
     // Stopped: shorter than its lease, longer, much longer.
     for lease_tenths in [5, 11, 30] {
         let leader = cast.leader(cast.now()).await;
+        let stopped = cast.now();
         cast.signal(leader, Signal::STOP);
         cast.sleep(TTL * lease_tenths / 10).await;
         cast.signal(leader, Signal::CONT);
+        if lease_tenths == 30 {
+            let took = cast.elected(stopped).await - stopped;
+            let (ttl, slack) = cast.terms();
+            assert!(took <= ttl + slack + LATE, "{took:?} although the leader stood still");
+        }
         cast.leader(cast.now()).await;
     }
 

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::{Line, What};
+use super::{Line, What};
 
 /// One leadership, as its holder saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,11 +32,15 @@ pub fn intervals(lines: &[Line]) -> Vec<Interval> {
             }
             What::Valid { token, until } => {
                 if let Some(interval) = found.get_mut(&(line.who.as_str(), token)) {
-                    interval.until = interval.until.max(until);
+                    // The latest word counts: a clock that jumped ahead has brought the end nearer.
+                    interval.until = until;
                 }
             }
             // Given back before its time; one that was lost counted on it for as long as it had known.
-            What::Ended { token, valid: true } => {
+            What::Ended {
+                token,
+                given_back: true,
+            } => {
                 if let Some(interval) = found.get_mut(&(line.who.as_str(), token)) {
                     // Written down late if the process was stopped just then: no longer than it knew.
                     interval.until = interval.until.min(line.at);
@@ -50,7 +54,7 @@ pub fn intervals(lines: &[Line]) -> Vec<Interval> {
     intervals
 }
 
-/// What is wrong with a history: two valid at once, or a token that does not rise.
+/// What is wrong with a history: two valid at once, or a token that does not rise. Moments of one common clock.
 pub fn check(lines: &[Line]) -> Vec<String> {
     let intervals = intervals(lines);
     let mut wrong = vec![];
@@ -95,10 +99,31 @@ mod tests {
 
     #[test]
     fn what_was_given_back_ends_there() {
-        let ended = line(5, "a", What::Ended { token: 1, valid: true });
+        let ended = line(
+            5,
+            "a",
+            What::Ended {
+                token: 1,
+                given_back: true,
+            },
+        );
         assert!(check(&[led("a", 1, 0, 99), vec![ended], led("b", 2, 6, 20)].concat()).is_empty());
-        let lost = line(5, "a", What::Ended { token: 1, valid: false });
+        let lost = line(
+            5,
+            "a",
+            What::Ended {
+                token: 1,
+                given_back: false,
+            },
+        );
         assert!(!check(&[led("a", 1, 0, 99), vec![lost], led("b", 2, 6, 20)].concat()).is_empty());
+    }
+
+    #[test]
+    fn a_clock_that_jumped_ahead_brings_the_end_nearer() {
+        let until = Duration::from_millis(4);
+        let nearer = line(3, "a", What::Valid { token: 1, until });
+        assert!(check(&[led("a", 1, 0, 99), vec![nearer], led("b", 2, 5, 20)].concat()).is_empty());
     }
 
     #[test]

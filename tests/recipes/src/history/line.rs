@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 /// Something that happened in one candidate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
-    /// CLOCK_BOOTTIME: the same for all processes of a machine.
+    /// On a clock that is the same for all candidates: CLOCK_BOOTTIME for the processes of a machine.
     pub at: Duration,
-    /// Which process.
+    /// Which candidate.
     pub who: String,
     /// What.
     pub what: What,
@@ -35,12 +35,12 @@ pub enum What {
         /// Until then it is valid without another word from the store.
         until: Duration,
     },
-    /// Its work is over; it resigns now if it is still valid.
+    /// Its work is over.
     Ended {
         /// The fencing token.
         token: u64,
-        /// Whether it was still valid.
-        valid: bool,
+        /// Whether it gives the leadership back, or closes; not if it was lost.
+        given_back: bool,
     },
     /// It closed everything, and ends.
     Closed,
