@@ -216,18 +216,18 @@ async fn recover(scribe: &Scribe, cast: &Cast) {
 async fn settle(judge: &Judge, scribe: &Scribe) -> Result<(), coord_api::Error> {
     let end = Instant::now() + TELLING;
     loop {
-        let finals = judge.finals().await?;
-        let told = check::watches_tell(&scribe.lines(), &finals);
-        if told || Instant::now() > end {
+        let (told, late) = match judge.finals().await {
+            Ok(finals) => (check::watches_tell(&scribe.lines(), &finals).then_some(finals), None),
+            Err(error) => (None, Some(error)),
+        };
+        match (told, late) {
             // Once more: nothing may have changed meanwhile.
-            let again = judge.finals().await?;
-            if again == finals {
-                for (key, held) in finals {
-                    judge.say(What::Final { key, held });
-                }
-                return Ok(());
+            (Some(finals), _) if judge.finals().await.is_ok_and(|again| again == finals) => {
+                return Ok(judge.rest(finals));
             }
+            (_, Some(error)) if Instant::now() > end + TELLING => return Err(error),
+            (_, None) if Instant::now() > end => return Ok(judge.rest(judge.finals().await?)),
+            _ => sleep(Duration::from_millis(200)).await,
         }
-        sleep(Duration::from_millis(200)).await;
     }
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 pub enum Mutant {
     /// A write whose outcome is unknown is sent again, a create under another nonce.
     RetryOfSentWrite,
-    /// A lease is believed for a ttl from the answer.
+    /// A lease is believed for a ttl from when its answer is looked at, by a process that is slow to look.
     DeadlineFromAnswer,
     /// A watch hands on changes only, and no `Resync`.
     SkippedResync,
@@ -25,6 +25,9 @@ pub enum Mutant {
     /// A renewal is believed as soon as it is sent.
     RenewalWithoutProof,
 }
+
+/// More than etcd takes to end a lease after its time, also on a busy machine.
+const LOOKS_LATE: Duration = Duration::from_secs(3);
 
 /// The coordinator beneath, seen wrongly.
 #[derive(Debug, Clone)]
@@ -93,7 +96,11 @@ impl Coordinator for Wrong {
                 valid_until,
             });
         }
-        self.inner.renew(lease).await.map(|grant| self.believed(grant))
+        let renewed = self.inner.renew(lease).await;
+        if self.is(Mutant::DeadlineFromAnswer) {
+            self.env().sleep(LOOKS_LATE).await;
+        }
+        renewed.map(|grant| self.believed(grant))
     }
 
     async fn revoke(&self, lease: LeaseId) -> Result<()> {

@@ -5,11 +5,14 @@ use coord_api::{Coordinator, Directory, Env, Error, Key};
 use tokio::task::JoinHandle;
 
 use super::{Cluster, Scribe};
-use crate::client::{CALL_DEADLINE, CHAINED, ELECTIONS, FENCED, KEYS, SERVICE};
+use crate::client::{CHAINED, ELECTIONS, FENCED, KEYS, SERVICE};
 use crate::history::{Held, What};
 
 /// Between two looks at the registry.
 const PAUSE: Duration = Duration::from_millis(250);
+
+/// No fault lies on its way, so what is late is late because the machine is busy.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Reads what everybody should see, past all proxies.
 #[derive(Debug)]
@@ -21,7 +24,7 @@ pub(crate) struct Judge {
 
 impl Judge {
     pub(crate) fn new(cluster: &Cluster, scribe: &Scribe) -> Result<Judge, Error> {
-        let coordinator = cluster.store().open(&cluster.addrs(), CALL_DEADLINE, Env::system())?;
+        let coordinator = cluster.store().open(&cluster.addrs(), PATIENCE, Env::system())?;
         let listing = tokio::spawn(list(coordinator.clone(), scribe.clone()));
         Ok(Judge {
             coordinator,
@@ -30,7 +33,7 @@ impl Judge {
         })
     }
 
-    /// Writes down what there is now.
+    /// What there is now.
     pub(crate) async fn finals(&self) -> Result<Vec<(String, Option<Held>)>, Error> {
         let chained = (0..KEYS).map(|n| format!("{CHAINED}/k{n}"));
         let fenced = ELECTIONS
@@ -48,6 +51,13 @@ impl Judge {
             finals.push((key, held));
         }
         Ok(finals)
+    }
+
+    /// Writes down what was there in the end.
+    pub(crate) fn rest(&self, finals: Vec<(String, Option<Held>)>) {
+        for (key, held) in finals {
+            self.say(What::Final { key, held });
+        }
     }
 
     pub(crate) fn say(&self, what: What) {
