@@ -223,10 +223,14 @@ async fn settle(judge: &Judge, scribe: &Scribe) -> Result<(), coord_api::Error> 
         match (told, late) {
             // Once more: nothing may have changed meanwhile.
             (Some(finals), _) if judge.finals().await.is_ok_and(|again| again == finals) => {
-                return Ok(judge.rest(finals));
+                judge.rest(finals);
+                return Ok(());
             }
             (_, Some(error)) if Instant::now() > end + TELLING => return Err(error),
-            (_, None) if Instant::now() > end => return Ok(judge.rest(judge.finals().await?)),
+            (_, None) if Instant::now() > end => {
+                judge.rest(judge.finals().await?);
+                return Ok(());
+            }
             _ => sleep(Duration::from_millis(200)).await,
         }
     }
