@@ -14,6 +14,7 @@
 //! | keep a lease alive, whatever the store does | [`Session`] |
 //! | register services and find them | [`Registry`], [`Directory`] |
 //! | elect a leader | [`Election`], [`Leadership`], [`Observer`] |
+//! | run a job on one of n copies, with checkpoints | [`Singleton`], [`CheckpointStore`] |
 //! | drive time in a test | [`Env`] |
 //! | write a driver | [`driver`] |
 
@@ -32,6 +33,7 @@ mod lease;
 mod prefixed;
 mod registry;
 mod session;
+mod singleton;
 mod watch;
 
 pub use bytes::Bytes;
@@ -54,5 +56,9 @@ pub use registry::{Directory, Instance, Instances, Registration, Registry, Regis
 pub use session::{
     Backoff, Closure, Health, Lease, LossReason, Session, SessionClosed, SessionConfig, SessionState, SessionWatch,
     Strategy,
+};
+pub use singleton::{
+    Checkpoint, CheckpointError, CheckpointStore, CoordinatorCheckpoints, JobKeys, Outcome, Progress, Singleton,
+    SingletonConfig, SingletonError, Step, Steps,
 };
 pub use watch::{Target, Watch, WatchEvent};

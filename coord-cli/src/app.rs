@@ -11,7 +11,6 @@ use crate::output::Output;
 pub(crate) struct App {
     pub(crate) config: Config,
     /// The file that it was read from, if one was.
-    #[allow(dead_code, reason = "for coord run")]
     pub(crate) config_file: Option<PathBuf>,
     pub(crate) out: Output,
 }

@@ -33,19 +33,16 @@ impl Exit {
     }
 
     /// 75: not acquired in time.
-    #[allow(dead_code, reason = "for coord run")]
     pub(crate) fn not_acquired(message: impl fmt::Display) -> Exit {
         Exit::new(75, message)
     }
 
     /// 76: leadership lost.
-    #[allow(dead_code, reason = "for coord run")]
     pub(crate) fn leadership_lost(message: impl fmt::Display) -> Exit {
         Exit::new(76, message)
     }
 
     /// 77: refused by a newer token.
-    #[allow(dead_code, reason = "for coord checkpoint")]
     pub(crate) fn superseded(message: impl fmt::Display) -> Exit {
         Exit::new(77, message)
     }
@@ -76,7 +73,7 @@ impl Exit {
     }
 
     /// The code.
-    #[allow(dead_code, reason = "for coord run")]
+    #[cfg(test)]
     pub(crate) fn code(&self) -> i32 {
         self.code
     }

@@ -6,6 +6,7 @@ mod commands;
 mod entry_row;
 mod escape;
 mod exit;
+mod guardian;
 mod output;
 mod progress;
 mod shutdown;
@@ -18,14 +19,17 @@ use crate::cli::Cli;
 use crate::exit::Exit;
 
 fn main() {
-    let cli = Cli::parse();
-    cli.global.start_logging();
+    let Cli { global, command } = Cli::parse();
+    if let Some(code) = command.alone() {
+        std::process::exit(code);
+    }
+    global.start_logging();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build();
     let result = match &runtime {
-        Ok(runtime) => runtime.block_on(cli.command.run(&cli.global)),
+        Ok(runtime) => runtime.block_on(command.run(&global)),
         Err(error) => Err(Exit::failed(format!("no threads can be started: {error}"))),
     };
     let code = result.map_or_else(|exit| exit.report(), |()| 0);

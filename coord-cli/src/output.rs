@@ -24,13 +24,12 @@ impl Output {
     }
 
     /// Whether JSON is wanted.
-    #[allow(dead_code, reason = "for coord status")]
     pub(crate) fn is_json(&self) -> bool {
         self.json
     }
 
     /// Whether colours and tables are for somebody's eyes.
-    #[allow(dead_code, reason = "for coord status")]
+    #[allow(dead_code, reason = "for tables")]
     pub(crate) fn is_terminal(&self) -> bool {
         self.terminal && !self.json
     }

@@ -47,7 +47,8 @@ impl Identity {
 }
 
 impl Leader {
-    pub(super) fn of(entry: &Entry) -> Leader {
+    /// Whom a candidate's entry stands for; the one created first leads.
+    pub fn of(entry: &Entry) -> Leader {
         let identity = serde_json::from_slice::<Identity>(&entry.value).unwrap_or_else(|_| Identity {
             name: String::from_utf8_lossy(&entry.value).into_owned(),
             incarnation: String::new(),

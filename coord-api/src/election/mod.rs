@@ -23,6 +23,7 @@ pub use events::ElectionEvents;
 pub use identity::Leader;
 pub use leadership::Leadership;
 pub use observe::{Observation, Observer};
+pub(crate) use pace::Pace;
 use shared::Shared;
 pub use term::Term;
 

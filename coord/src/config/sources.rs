@@ -49,7 +49,7 @@ type Layer = BTreeMap<String, Value>;
 /// Of these one is enough; one of a later source overrides all of an earlier one.
 const PASSWORDS: [&str; 3] = ["password", "password_file", "password_env"];
 /// Variables of ours that are no settings: what `coord run` tells its child, and where the file is.
-const OTHER_VARIABLES: [&str; 4] = ["COORD_CONFIG", "COORD_JOB", "COORD_NAME", "COORD_TOKEN"];
+const OTHER_VARIABLES: [&str; 5] = ["COORD_CONFIG", "COORD_JOB", "COORD_NAME", "COORD_RUN_ID", "COORD_TOKEN"];
 
 // === impl Override ===
 

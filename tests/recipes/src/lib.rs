@@ -1,12 +1,13 @@
-//! What the session and the registry owe on every driver, as scenarios over a [`World`]: a store that can be stopped,
-//! paused and cut off. Each driver's tests bring their world and run the [`SCENARIOS`]. And [`check`], the checker of what
-//! happened in an election.
+//! What the session, the registry and the singleton owe on every driver, as scenarios over a [`World`]: a store that can
+//! be stopped, paused and cut off. Each driver's tests bring their world and run the [`SCENARIOS`]. And [`check`], the
+//! checker of what happened in an election.
 
 mod bench;
 mod history;
 mod registry;
 mod run;
 mod session;
+mod singleton;
 mod spy;
 mod world;
 
@@ -64,4 +65,10 @@ scenarios![
     registry::another_owners_live_entry_is_never_stolen,
     registry::entries_spread_over_further_leases_when_one_is_full,
     registry::a_view_follows_without_a_gap,
+    singleton::the_next_leader_continues_where_the_last_one_left,
+    singleton::a_write_with_an_older_token_is_refused,
+    singleton::clearing_keeps_the_token,
+    singleton::a_token_that_cannot_have_been_issued_is_refused,
+    singleton::a_cancelled_step_never_writes_its_checkpoint,
+    singleton::a_run_that_is_done_is_not_run_again,
 ];

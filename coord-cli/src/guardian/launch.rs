@@ -1,0 +1,43 @@
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use clap::Args;
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+
+/// What becomes the job: for internal use.
+#[derive(Debug, Args)]
+pub(crate) struct Launch {
+    /// The guardian's process id
+    guardian: i32,
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+// === impl Launch ===
+
+impl Launch {
+    /// Asks the kernel to kill this process when the guardian dies, too, and becomes the job. Returns the exit code of a
+    /// shell for a command that cannot be run.
+    pub(crate) fn run(&self) -> i32 {
+        let asked = set_parent_process_death_signal(Some(Signal::KILL));
+        // It may have died before we asked.
+        if getppid().map(|pid| pid.as_raw_nonzero().get()) != Some(self.guardian) {
+            return 128 + Signal::KILL.as_raw();
+        }
+        if let Err(error) = asked {
+            eprintln!("coord: no parent-death signal: {error}");
+        }
+        let Some((program, arguments)) = self.command.split_first() else {
+            return 2;
+        };
+        let error = Command::new(program).args(arguments).exec();
+        let program = program.to_string_lossy();
+        eprintln!("coord: cannot run {program:?}: {error}; check its name and that it is executable");
+        match error.kind() {
+            ErrorKind::NotFound => 127,
+            _ => 126,
+        }
+    }
+}
