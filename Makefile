@@ -15,7 +15,7 @@ setup:
 	@scripts/setup.sh
 
 demo: setup
-	cargo run --quiet -p coord-mem --example demo
+	cargo run --quiet -p coord-cli -- demo
 
 test: setup
 	@scripts/test.sh

@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 Err(_) => println!("{:?}", node.view()),
             },
             _ = tokio::signal::ctrl_c() => {
-                let graceful = node.leave(Duration::from_secs(10)).await?;
+                let graceful = node.leave(Duration::from_secs(10)).await?.graceful;
                 println!("left {}", if graceful { "gracefully" } else { "at the deadline" });
                 return Ok(());
             }

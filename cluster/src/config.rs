@@ -17,6 +17,10 @@ pub struct Config {
     pub join_timeout: Duration,
     /// The most members that a cluster lets in.
     pub max_members: usize,
+    /// Whether a node that was put down while alive asks its old cluster to be let back in, and in the end forms it
+    /// anew. Off for nodes that are told where to go by somebody who knows better, such as `coord-bootstrap`: they
+    /// become a new incarnation in no cluster.
+    pub rejoin: bool,
 }
 
 impl Default for Config {
@@ -28,6 +32,7 @@ impl Default for Config {
             detector: DetectorConfig::default(),
             join_timeout: Duration::from_secs(3),
             max_members: 10_000,
+            rejoin: true,
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::{ClusterId, MemberState, NodeId};
+use crate::{ClusterId, MemberState, NodeId, Refusal};
 
 /// Something changed in this node's view of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +18,18 @@ pub enum Event {
     },
     /// No contact point let this node in; it is in no cluster, or still in the one it was in.
     JoinFailed,
+    /// A contact point answered, and did not let this node in.
+    Refused {
+        /// Who.
+        by: NodeId,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// Another cluster was heard of, for the first time.
+    Foreign {
+        /// The other cluster.
+        cluster: ClusterId,
+    },
     /// The contact point to link with is in the same cluster already.
     AlreadyTogether,
     /// A member appeared, changed its state, or was removed.
@@ -67,6 +79,8 @@ pub enum Event {
     Left {
         /// Whether everybody agreed on the exit before the deadline.
         graceful: bool,
+        /// Whether nobody was left in the cluster.
+        last: bool,
     },
 }
 
@@ -113,6 +127,9 @@ pub struct ClusterView {
     pub deputies: Vec<NodeId>,
     /// Whether all members have seen this state.
     pub converged: bool,
+    /// Other clusters that were heard of while in this one: messages between clusters are dropped, but not without
+    /// notice.
+    pub foreign: Vec<ClusterId>,
 }
 
 impl ClusterView {

@@ -59,7 +59,7 @@ pub use node_id::{Incarnation, NodeId, NodeKey};
 pub use partition::{PartitionChange, PartitionChangeStatus, PartitionPath};
 pub use state::{CLOCK_ENTRIES, GossipState, ReachabilityRow, SeenSet, Snapshot, Successor};
 pub use transport::{
-    ClusterNode, FrameError, FrameReader, JoinError, MAX_FRAME_BYTES, NodeStopped, Secret, Settings, Start, Stats,
-    encode_bodies,
+    ClusterNode, Departed, FrameError, FrameReader, JoinError, MAX_FRAME_BYTES, NodeStopped, Secret, Settings, Start,
+    Stats, encode_bodies,
 };
 pub use vector_clock::VectorClock;

@@ -98,7 +98,10 @@ fn a_partitioned_node_that_leaves_stops_at_its_deadline() {
     sim.input(3, leave(Duration::from_secs(5)));
     sim.run_for(Duration::from_secs(8));
     assert_eq!(sim.core(3).phase(), Phase::Stopped);
-    let ungraceful = Event::Left { graceful: false };
+    let ungraceful = Event::Left {
+        graceful: false,
+        last: false,
+    };
     assert!(
         sim.take_events()
             .iter()

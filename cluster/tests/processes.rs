@@ -52,7 +52,7 @@ fn node_process() {
                 changed = view.changed() => changed.unwrap(),
                 command = commands.next_line() => {
                     if let Ok(Some(_)) = command {
-                        println!("left {}", node.leave(DEADLINE).await.unwrap());
+                        println!("left {}", node.leave(DEADLINE).await.unwrap().graceful);
                     }
                     return;
                 }

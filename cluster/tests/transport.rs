@@ -4,7 +4,9 @@ mod common;
 
 use std::time::Duration;
 
-use coord_cluster::{Address, ClusterNode, Event, JoinError, MemberState, Phase, Secret, Settings, Start, Stats};
+use coord_cluster::{
+    Address, ClusterNode, Event, JoinError, MemberState, Phase, Refusal, Secret, Settings, Start, Stats,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -84,7 +86,7 @@ async fn a_join_fails_when_nobody_lets_the_node_in_and_can_be_tried_again() {
     let waiting = start(Start::Wait).await;
     let newcomer = start(Start::Wait).await;
     let refused = newcomer.join(vec![address(&waiting)], DEADLINE).await;
-    assert_eq!(refused, Err(JoinError::NobodyLetIn));
+    assert_eq!(refused, Err(JoinError::Refused(Refusal::NotAMember)));
     let deaf = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let late = newcomer
         .join(vec![deaf.local_addr().unwrap().into()], Duration::from_millis(50))
@@ -102,7 +104,10 @@ async fn a_leaving_node_is_removed_and_stops() {
     let mut nodes = in_time(cluster_of(3)).await;
     let leaver = nodes.remove(0);
     let mut events = nodes[0].events();
-    assert!(in_time(leaver.leave(DEADLINE)).await.unwrap(), "everybody agreed");
+    assert!(
+        in_time(leaver.leave(DEADLINE)).await.unwrap().graceful,
+        "everybody agreed"
+    );
     assert_eq!(leaver.view().phase, Phase::Stopped);
     for node in &nodes {
         in_time(all_up(node, 2)).await;
@@ -123,9 +128,10 @@ async fn a_leaving_node_is_removed_and_stops() {
 #[tokio::test]
 async fn the_last_node_leaves_at_once() {
     let node = start(Start::Form).await;
-    assert!(in_time(node.leave(DEADLINE)).await.unwrap());
+    let departed = in_time(node.leave(DEADLINE)).await.unwrap();
+    assert!(departed.graceful && departed.last);
     assert!(
-        in_time(node.leave(DEADLINE)).await.unwrap(),
+        in_time(node.leave(DEADLINE)).await.unwrap().graceful,
         "asking again gives the same answer"
     );
 }

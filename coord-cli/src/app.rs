@@ -41,6 +41,11 @@ impl App {
         })
     }
 
+    /// The way to standard output alone, for commands that need no store.
+    pub(crate) fn without_store(global: &Global) -> Output {
+        Output::new(global.json)
+    }
+
     /// A flag that overrides a setting, if it was given.
     pub(crate) fn flag(by: &str, key: &str, value: Option<&String>) -> Option<Override> {
         value.map(|value| Override::new(by, key, value))

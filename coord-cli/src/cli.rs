@@ -45,8 +45,9 @@ Exit codes: 0 done; 1 it failed, and standard error says why; 2 usage or configu
 // === impl Global ===
 
 impl Global {
-    pub(crate) fn start_logging(&self) {
+    pub(crate) fn start_logging(&self, quiet: bool) {
         let default = match self.verbose {
+            0 if quiet => "error",
             // That ZooKeeper is open to everybody is for `coord check` to say, not for each command.
             0 => "warn,coord_zk::coordinator=error",
             1 => "info",
@@ -61,6 +62,8 @@ impl Global {
             .with_target(false)
             .with_ansi(std::io::stderr().is_terminal())
             .with_writer(std::io::stderr)
+            // It would tell them by `eprintln!`, which panics when nobody reads standard error any more.
+            .log_internal_errors(false)
             .init();
     }
 }

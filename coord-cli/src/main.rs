@@ -7,8 +7,10 @@ mod entry_row;
 mod escape;
 mod exit;
 mod guardian;
+mod http;
 mod output;
 mod progress;
+mod prometheus;
 mod shutdown;
 mod value_arg;
 mod waiting;
@@ -23,7 +25,8 @@ fn main() {
     if let Some(code) = command.alone() {
         std::process::exit(code);
     }
-    global.start_logging();
+    // What the demo does to its nodes on purpose is on its timeline already.
+    global.start_logging(matches!(command, commands::Command::Demo(_)));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -135,10 +135,15 @@ impl Core {
         if self.phase == Phase::Stopped {
             return;
         }
+        let me = &self.me;
+        let last = self.gossip.as_ref().is_some_and(|gossip| {
+            let mut others = gossip.state().members().iter().filter(|member| member.node() != me);
+            !others.any(|member| member.state() < MemberState::Down)
+        });
         self.abandon_state();
         self.leave_by = None;
         self.phase = Phase::Stopped;
-        self.emit(Event::Left { graceful });
+        self.emit(Event::Left { graceful, last });
     }
 
     /// Comes back as a new incarnation: the old one is down, and nothing can undo that.
@@ -165,13 +170,28 @@ impl Core {
         contacts.extend(self.estranged.keys().cloned());
         let downed = state.members().iter().filter(|member| !alive(member));
         contacts.extend(downed.map(|member| member.node().address.clone()));
-        let (old, cluster) = (self.me.clone(), state.cluster());
-        self.take_incarnation(known.unwrap_or(old.incarnation).max(old.incarnation).next());
+        let cluster = state.cluster();
+        self.start_over(known.unwrap_or(self.me.incarnation).max(self.me.incarnation).next());
+        if self.config.rejoin {
+            self.rejoin(cluster, contacts, now);
+        }
+    }
+
+    pub(super) fn reset(&mut self) {
+        if !matches!(self.phase, Phase::Departing | Phase::Stopped) {
+            self.start_over(self.me.incarnation.next());
+        }
+    }
+
+    /// Another life of this address, in no cluster.
+    fn start_over(&mut self, incarnation: Incarnation) {
+        let old = self.me.clone();
+        self.take_incarnation(incarnation);
         self.abandon_state();
         self.moved = None;
+        self.leave_by = None;
         let new = self.me.clone();
         self.emit(Event::Reborn { old, new });
-        self.rejoin(cluster, contacts, now);
     }
 
     pub(super) fn take_incarnation(&mut self, incarnation: Incarnation) {
@@ -225,6 +245,14 @@ impl Core {
         }
         let snapshot = gossip.snapshot.clone();
         self.be_reborn(&snapshot, Some(known), Some(from.address.clone()), now);
+    }
+
+    pub(super) fn meet(&mut self, address: Address, now: Duration) {
+        let room = self.estranged.len() < MAX_ESTRANGED || self.estranged.contains_key(&address);
+        if self.phase == Phase::Member && address != self.me.address && room {
+            self.estranged.insert(address.clone(), now);
+            self.send_overview(address, true);
+        }
     }
 
     /// Remembers the addresses that are put down, to notice when a partition between the two sides heals.

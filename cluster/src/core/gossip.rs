@@ -7,12 +7,14 @@ use super::departure::ESTRANGED_FRESH;
 use super::{Core, DropReason, Gossip, Origin};
 use crate::message::{Envelope, Overview, SeenBy};
 use crate::state::{SeenSet, Snapshot};
-use crate::{Address, MemberState, Message, NodeId, Phase};
+use crate::{Address, ClusterId, Event, MemberState, Message, NodeId, Phase};
 
 /// How likely an extra message goes to a node that has not seen the own state.
 const UNSEEN_CHANCE: f64 = 0.8;
 /// How many such extra messages one node may get per round from all others together, on average.
 const UNSEEN_CROWD: f64 = 4.0;
+/// How many other clusters are remembered.
+const MAX_FOREIGN: usize = 16;
 /// How likely a round includes a look at an address that was put down, lately or long ago.
 const ESTRANGED_CHANCE: f64 = 0.2;
 const LONG_ESTRANGED_CHANCE: f64 = 0.02;
@@ -120,7 +122,8 @@ impl Core {
         }
     }
 
-    fn receive_foreign(&mut self, from: Address, cluster: crate::ClusterId) {
+    fn receive_foreign(&mut self, from: Address, cluster: ClusterId) {
+        self.hear_of(cluster);
         match &self.moved {
             Some((old, successor)) if *old == cluster => {
                 let message = Message::Moved(successor.clone());
@@ -132,7 +135,21 @@ impl Core {
                     message,
                 }));
             }
-            _ => self.drop_message(DropReason::ForeignCluster),
+            _ => {
+                // So that it hears of this cluster as well.
+                let cluster = self.cluster();
+                self.send(from, Message::Identity { cluster });
+                self.drop_message(DropReason::ForeignCluster);
+            }
+        }
+    }
+
+    /// Two clusters never mix, but each learns that there is another.
+    pub(super) fn hear_of(&mut self, cluster: ClusterId) {
+        let other = cluster != ClusterId::NONE && cluster != self.cluster();
+        let room = self.foreign.len() < MAX_FOREIGN;
+        if other && room && self.phase == Phase::Member && self.foreign.insert(cluster) {
+            self.emit(Event::Foreign { cluster });
         }
     }
 

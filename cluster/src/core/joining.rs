@@ -81,6 +81,13 @@ impl Core {
         }
     }
 
+    pub(super) fn enter_cluster(&mut self, cluster: ClusterId, contacts: Vec<Address>, now: Duration) {
+        match self.phase {
+            Phase::Idle | Phase::Joining => self.start_attempt(Purpose::Enter(cluster), contacts, false, now),
+            Phase::Member | Phase::Departing | Phase::Stopped => self.emit(Event::JoinFailed),
+        }
+    }
+
     fn start_attempt(&mut self, purpose: Purpose, mut contacts: Vec<Address>, persist: bool, now: Duration) {
         // Never join via oneself: whoever answers there is an old life of this very node, or nobody.
         let mut asked = std::collections::BTreeSet::from([self.me.address.clone()]);
@@ -177,6 +184,10 @@ impl Core {
         if !self.is_asking(&from.address) {
             return self.drop_message(DropReason::Stray);
         }
+        self.emit(Event::Refused {
+            by: from.clone(),
+            refusal,
+        });
         match refusal {
             Refusal::Stale(known) if known >= self.me.incarnation => self.rename(known, now),
             Refusal::NotAMember => {
@@ -290,6 +301,10 @@ impl Core {
             .attempt
             .as_ref()
             .is_some_and(|attempt| attempt.purpose == Purpose::Link);
+        if !linking && self.phase == Phase::Member {
+            // Told in answer to gossip that strayed into another cluster.
+            return self.hear_of(cluster);
+        }
         if !linking || !self.is_asking(&from.address) {
             return self.drop_message(DropReason::Stray);
         }
@@ -375,6 +390,7 @@ impl Core {
     /// Forgets everything about the cluster that this node was in.
     pub(super) fn abandon_state(&mut self) {
         self.gossip = None;
+        self.foreign.clear();
         self.monitor.clear();
         self.attempt = None;
         self.phase = Phase::Idle;

@@ -8,7 +8,7 @@ mod meta;
 mod monitor;
 mod view;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use rand::rngs::SmallRng;
@@ -46,8 +46,24 @@ pub enum Input {
         /// Whether to go on for ever, or to give up after everybody was asked once.
         persist: bool,
     },
+    /// Ask the contact points once each, in turn, to be let into this cluster and no other. Only for a node that is in
+    /// none.
+    Enter {
+        /// The cluster.
+        cluster: ClusterId,
+        /// Whom to ask.
+        contacts: Vec<Address>,
+    },
     /// Stop asking contact points.
     AbandonJoin,
+    /// Gossip with whoever is at this address: if it is in the same cluster, and the two do not know each other (each side
+    /// has removed the other, say), their views become one.
+    Meet {
+        /// Where.
+        address: Address,
+    },
+    /// Forget the cluster without a word and be a new incarnation in none. The others find out as they do of a crash.
+    Reset,
     /// Leave gracefully, or tell another node to. This node stops at the deadline in any case.
     Leave {
         /// Who is to leave; `None` for this node.
@@ -130,6 +146,8 @@ pub struct Core {
     moving_since: Option<Duration>,
     /// The cluster that this node came from, for stragglers who are still there.
     moved: Option<(ClusterId, Successor)>,
+    /// Other clusters that were heard of.
+    foreign: BTreeSet<ClusterId>,
     /// Addresses that were put down, and since when: they may be alive on the other side of a partition.
     estranged: BTreeMap<Address, Duration>,
     facts: Facts,
@@ -181,6 +199,7 @@ impl Core {
             departure: Departure::default(),
             moving_since: None,
             moved: None,
+            foreign: BTreeSet::new(),
             estranged: BTreeMap::new(),
             facts: Facts::default(),
             out: Vec::new(),
@@ -217,7 +236,10 @@ impl Core {
             Input::Receive(envelope) => self.receive(envelope, now),
             Input::Form { cluster } => self.form(cluster, now),
             Input::Join { contacts, persist } => self.join(contacts, persist, now),
+            Input::Enter { cluster, contacts } => self.enter_cluster(cluster, contacts, now),
             Input::AbandonJoin => self.abandon_join(),
+            Input::Reset => self.reset(),
+            Input::Meet { address } => self.meet(address, now),
             Input::Leave { node, within } => self.leave(node, within, now),
             Input::Down { node } => self.down(&[node], now),
             Input::SetMeta { key, value } => self.set_meta(key, value, now),

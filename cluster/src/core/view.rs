@@ -24,6 +24,7 @@ impl Core {
             leader: None,
             deputies: Vec::new(),
             converged: self.converged(),
+            foreign: self.foreign.iter().copied().collect(),
         };
         if let Some(snapshot) = self.snapshot() {
             let members = snapshot.state().members();

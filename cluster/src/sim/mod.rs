@@ -159,6 +159,11 @@ impl Sim {
         self.events.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    /// When something happens next, if anything does.
+    pub fn next_due(&self) -> Option<Duration> {
+        self.queue.next_due()
+    }
+
     /// The virtual time.
     pub fn now(&self) -> Duration {
         self.now
@@ -258,16 +263,22 @@ impl Sim {
 
     /// Starts a crashed or stopped node again at its address, as a new incarnation in no cluster.
     pub fn restart(&mut self, node: usize) {
-        self.crash(node);
         let old = self.slots[node].core.self_node().clone();
-        let life = self.slots[node].life;
+        let life = self.slots[node].life + 1;
         // Now and then the clock has gone back over a restart, and the node does not know how often it lived.
         let incarnation = if life.is_multiple_of(3) {
             Incarnation(1)
         } else {
             old.incarnation.next()
         };
-        let core = self.new_core(NodeId::new(old.address, incarnation));
+        self.restart_as(node, incarnation);
+    }
+
+    /// Starts a node again at its address as this incarnation.
+    pub fn restart_as(&mut self, node: usize, incarnation: Incarnation) {
+        self.crash(node);
+        let address = self.address(node);
+        let core = self.new_core(NodeId::new(address, incarnation));
         self.slots[node].core = core;
         self.slots[node].alive = true;
         if let Some(checker) = &mut self.checker {

@@ -32,6 +32,12 @@ impl Queue {
         self.heap.push(Reverse((at.as_nanos() as u64, self.inserted, slot)));
     }
 
+    /// When the next thing is due.
+    pub(super) fn next_due(&self) -> Option<Duration> {
+        let Reverse((at, _, _)) = self.heap.peek()?;
+        Some(Duration::from_nanos(*at))
+    }
+
     /// The next thing due at or before `end`.
     pub(super) fn pop_before(&mut self, end: Duration) -> Option<(Duration, Due)> {
         let Reverse((at, _, _)) = self.heap.peek()?;

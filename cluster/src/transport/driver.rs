@@ -7,10 +7,10 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::channel::{read_channel, write_channel};
-use super::node::JoinError;
+use super::node::{Departed, JoinError};
 use super::secret::Secret;
 use super::stats::Counters;
-use crate::{Address, ClusterId, ClusterView, Core, Envelope, Event, Input, MetaError, Output, Phase};
+use crate::{Address, ClusterId, ClusterView, Core, Envelope, Event, Input, MetaError, Output, Phase, Refusal};
 
 /// Messages waiting for the core; beyond that they are dropped and counted.
 const INBOX: usize = 1024;
@@ -36,9 +36,14 @@ pub(super) enum Command {
         value: Option<Vec<u8>>,
         reply: oneshot::Sender<Result<(), MetaError>>,
     },
+    Enter {
+        cluster: ClusterId,
+        contacts: Vec<Address>,
+        reply: oneshot::Sender<Result<ClusterId, JoinError>>,
+    },
     Leave {
         within: Duration,
-        reply: oneshot::Sender<bool>,
+        reply: oneshot::Sender<Departed>,
     },
 }
 
@@ -53,8 +58,10 @@ pub(super) struct Driver {
     peers: BTreeMap<Address, mpsc::Sender<Envelope>>,
     writers: JoinSet<()>,
     joining: Option<oneshot::Sender<Result<ClusterId, JoinError>>>,
-    leaving: Vec<oneshot::Sender<bool>>,
-    left: Option<bool>,
+    /// Why a contact point did not let this node in.
+    refused: Option<Refusal>,
+    leaving: Vec<oneshot::Sender<Departed>>,
+    left: Option<Departed>,
 }
 
 impl Driver {
@@ -75,6 +82,7 @@ impl Driver {
             peers: BTreeMap::new(),
             writers: JoinSet::new(),
             joining: None,
+            refused: None,
             leaving: Vec::new(),
             left: None,
         }
@@ -124,6 +132,7 @@ impl Driver {
             Command::Join { contacts, reply } => {
                 // The one before, if any, learns that it was abandoned.
                 self.joining = Some(reply);
+                self.refused = None;
                 self.step(Input::Join {
                     contacts,
                     persist: false,
@@ -137,9 +146,18 @@ impl Driver {
                 // Whoever asked may have gone; then nobody needs the answer.
                 let _ = reply.send(answer);
             }
+            Command::Enter {
+                cluster,
+                contacts,
+                reply,
+            } => {
+                self.joining = Some(reply);
+                self.refused = None;
+                self.step(Input::Enter { cluster, contacts });
+            }
             Command::Leave { within, reply } => match self.left {
-                Some(graceful) => {
-                    let _ = reply.send(graceful);
+                Some(departed) => {
+                    let _ = reply.send(departed);
                 }
                 None => {
                     self.leaving.push(reply);
@@ -179,7 +197,7 @@ impl Driver {
         let outcome = match &event {
             Event::Joined { cluster } => Some(Ok(*cluster)),
             Event::AlreadyTogether => Some(Ok(self.core.cluster())),
-            Event::JoinFailed => Some(Err(JoinError::NobodyLetIn)),
+            Event::JoinFailed => Some(Err(self.refused.map_or(JoinError::NobodyLetIn, JoinError::Refused))),
             Event::Formed { .. } => Some(Err(JoinError::Abandoned)),
             _ => None,
         };
@@ -187,11 +205,16 @@ impl Driver {
             // Whoever asked may have gone; then nobody needs the answer.
             let _ = reply.send(outcome);
         }
-        if let Event::Left { graceful } = event {
-            self.left = Some(graceful);
-            for reply in self.leaving.drain(..) {
-                let _ = reply.send(graceful);
+        match event {
+            Event::Refused { refusal, .. } => self.refused = Some(refusal),
+            Event::Left { graceful, last } => {
+                let departed = Departed { graceful, last };
+                self.left = Some(departed);
+                for reply in self.leaving.drain(..) {
+                    let _ = reply.send(departed);
+                }
             }
+            _ => {}
         }
         // Without a reader there is nobody to tell.
         let _ = self.events.send(event);

@@ -9,7 +9,7 @@ mod settings;
 mod stats;
 
 pub use frame::{FrameError, FrameReader, MAX_FRAME_BYTES, encode_bodies};
-pub use node::{ClusterNode, JoinError, NodeStopped};
+pub use node::{ClusterNode, Departed, JoinError, NodeStopped};
 pub use secret::Secret;
 pub use settings::{Settings, Start};
 pub use stats::Stats;

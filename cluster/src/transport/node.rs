@@ -9,7 +9,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::driver::{Command, Driver};
 use super::settings::{Settings, Start};
 use super::stats::{Counters, Stats};
-use crate::{Address, ClusterId, ClusterView, Core, Event, Incarnation, Input, MetaError, NodeId};
+use crate::{Address, ClusterId, ClusterView, Core, Event, Incarnation, Input, MetaError, NodeId, Refusal};
 
 /// How many events a slow reader may fall behind; then it is told so and starts again from the latest view.
 const EVENT_BACKLOG: usize = 1024;
@@ -48,8 +48,11 @@ pub struct ClusterNode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// Every contact point refused or did not answer.
-    #[error("no contact point let this node in; check that they run, are members, and share the secret")]
+    /// The last contact point that answered did not let this node in.
+    #[error("not let in: {0}")]
+    Refused(Refusal),
+    /// No contact point answered.
+    #[error("no contact point answered; check that they run, can be reached, and share the secret")]
     NobodyLetIn,
     /// The deadline passed. The attempt was given up.
     #[error("the deadline of the join passed")]
@@ -57,6 +60,15 @@ pub enum JoinError {
     /// The node has stopped, or another join or a form took the place of this one.
     #[error("the join was abandoned")]
     Abandoned,
+}
+
+/// How a node left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Departed {
+    /// Whether everybody agreed before the deadline.
+    pub graceful: bool,
+    /// Whether nobody was left in the cluster.
+    pub last: bool,
 }
 
 /// The node's task has ended.
@@ -161,21 +173,56 @@ impl ClusterNode {
     /// When nobody lets this node in by the deadline.
     pub async fn join(&self, contacts: Vec<Address>, within: Duration) -> Result<ClusterId, JoinError> {
         let (reply, answer) = oneshot::channel();
-        self.commands
-            .send(Command::Join { contacts, reply })
-            .await
-            .map_err(|_| JoinError::Abandoned)?;
+        self.join_by(Command::Join { contacts, reply }, answer, within).await
+    }
+
+    /// Asks the contact points once each, in turn, to be let into this cluster and no other; for a node that is in none.
+    /// Dropping the future gives the attempt up.
+    ///
+    /// # Errors
+    /// When nobody lets this node in by the deadline, or it is in a cluster already.
+    pub async fn enter(
+        &self,
+        cluster: ClusterId,
+        contacts: Vec<Address>,
+        within: Duration,
+    ) -> Result<ClusterId, JoinError> {
+        let (reply, answer) = oneshot::channel();
+        let command = Command::Enter {
+            cluster,
+            contacts,
+            reply,
+        };
+        self.join_by(command, answer, within).await
+    }
+
+    async fn join_by(
+        &self,
+        command: Command,
+        answer: oneshot::Receiver<Result<ClusterId, JoinError>>,
+        within: Duration,
+    ) -> Result<ClusterId, JoinError> {
+        self.commands.send(command).await.map_err(|_| JoinError::Abandoned)?;
         match tokio::time::timeout(within, answer).await {
             Ok(answer) => answer.unwrap_or(Err(JoinError::Abandoned)),
             Err(_) => Err(JoinError::TimedOut),
         }
     }
 
-    /// Leaves gracefully and stops; `true` when everybody agreed before the deadline.
+    /// Forgets the cluster without a word and becomes a new incarnation in none: for a node that learns that its cluster
+    /// is not the right one. The others find out as they do of a crash.
+    ///
+    /// # Errors
+    /// When the node has stopped.
+    pub async fn reset(&self) -> Result<(), NodeStopped> {
+        self.input(Input::Reset).await
+    }
+
+    /// Leaves gracefully and stops, at the deadline in any case.
     ///
     /// # Errors
     /// When the node has stopped before.
-    pub async fn leave(&self, within: Duration) -> Result<bool, NodeStopped> {
+    pub async fn leave(&self, within: Duration) -> Result<Departed, NodeStopped> {
         let (reply, answer) = oneshot::channel();
         self.commands
             .send(Command::Leave { within, reply })
@@ -202,6 +249,15 @@ impl ClusterNode {
     /// When this node has stopped.
     pub async fn down(&self, node: NodeId) -> Result<(), NodeStopped> {
         self.input(Input::Down { node }).await
+    }
+
+    /// Gossips with whoever is at this address: if it is in the same cluster, and the two do not know each other, their views
+    /// become one.
+    ///
+    /// # Errors
+    /// When this node has stopped.
+    pub async fn meet(&self, address: Address) -> Result<(), NodeStopped> {
+        self.input(Input::Meet { address }).await
     }
 
     /// Stores a value in the gossip state of the whole cluster, or removes it.

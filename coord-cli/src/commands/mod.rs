@@ -5,10 +5,14 @@ mod completions;
 mod conformance;
 mod create;
 mod delete;
+mod demo;
 mod elect;
 mod evict;
 mod get;
+mod leave;
 mod list;
+mod members;
+mod node;
 mod observe;
 mod register;
 mod run;
@@ -48,6 +52,11 @@ pub(crate) enum Command {
     Guardian(Guard),
     #[command(name = "__launch", hide = true)]
     Launch(Launch),
+    Demo(demo::Demo),
+    Node(Box<node::Node>),
+    Members(members::Members),
+    Leave(leave::Leave),
+    Down(leave::Down),
 }
 
 // === impl Command ===
@@ -84,6 +93,11 @@ impl Command {
             Command::Completions(command) => command.run(global).await,
             // They have no other threads: see `alone`.
             Command::Guardian(_) | Command::Launch(_) => Ok(()),
+            Command::Demo(command) => command.run(global).await,
+            Command::Node(command) => command.run(global).await,
+            Command::Members(command) => command.run(global).await,
+            Command::Leave(command) => command.run(global).await,
+            Command::Down(command) => command.run(global).await,
         }
     }
 }
