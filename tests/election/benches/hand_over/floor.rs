@@ -7,6 +7,8 @@ use etcd_client::{Client as Etcd, EventType, PutOptions};
 use tokio::sync::oneshot;
 use zookeeper_client::{Acls, Client as ZooKeeper, CreateMode, EventType as ZkEvent};
 
+use crate::SETTLE;
+
 const KEY: &str = "/floor/entry";
 const OWN: &str = "/floor/own";
 
@@ -24,6 +26,12 @@ pub(crate) enum Then {
 pub(crate) trait Floor: Send {
     /// From the beginning of the delete until the last answer.
     async fn once(&mut self, then: Then) -> Duration;
+}
+
+/// Candidates have waited for a while when a leader resigns: their connections and threads are not warm from requests of
+/// a moment ago, and the floor's must not be, either.
+async fn cool_down() {
+    tokio::time::sleep(SETTLE).await;
 }
 
 /// Two bare clients of etcd.
@@ -57,6 +65,7 @@ impl Floor for EtcdFloor {
             }
             let _ = done.send(Instant::now());
         });
+        cool_down().await;
         let start = Instant::now();
         let (deleted, end) = tokio::join!(self.leaves.delete(KEY, None), end);
         deleted.expect("a delete");
@@ -91,6 +100,7 @@ impl Floor for ZkFloor {
             }
             let _ = done.send(Instant::now());
         });
+        cool_down().await;
         let start = Instant::now();
         let (deleted, end) = tokio::join!(self.leaves.delete(KEY, None), end);
         deleted.expect("a delete");
@@ -125,6 +135,7 @@ impl Floor for MemFloor {
             }
             let _ = done.send(Instant::now());
         });
+        cool_down().await;
         let start = Instant::now();
         let (deleted, end) = tokio::join!(self.leaves.delete(&key, Expect::Any), end);
         deleted.expect("a delete");

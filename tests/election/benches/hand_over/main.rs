@@ -22,7 +22,7 @@ const ROUNDS: usize = 300;
 /// Rounds that do not count.
 const WARM_UP: usize = 10;
 /// After each change: those who lost or joined again have settled.
-const SETTLE: Duration = Duration::from_millis(50);
+pub(crate) const SETTLE: Duration = Duration::from_millis(50);
 /// A standby that has joined only now.
 const JUST_JOINED: Duration = Duration::from_millis(20);
 /// Clients of a thousand candidates.
