@@ -1,10 +1,11 @@
 # Two commands do everything: `make demo` and `make test`. The rest is for those who work on coord itself.
-.PHONY: demo test verify fix bench audit setup
+.PHONY: demo test faults verify fix bench audit setup
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    see it work"
 	@echo "make test    everything CI checks: format, lints, docs, unit, conformance, fault and doc tests"
+	@echo "make faults  real three-node clusters under load and faults, about an hour (FLAGS=\"--schedules 2\" for less)"
 	@echo "make verify  the read-only checks alone (format, lints, docs)"
 	@echo "make fix     format and apply the lints' suggestions"
 	@echo "make bench   benchmarks, as ratios"
@@ -18,6 +19,9 @@ demo: setup
 
 test: setup
 	@scripts/test.sh
+
+faults: setup
+	cargo run --quiet -p coord-faults --locked -- run $(FLAGS)
 
 verify: setup
 	@scripts/verify.sh

@@ -36,7 +36,7 @@ pub(crate) struct Seeking {
 /// Holding the leader's entry, as long as the leadership is valid.
 pub(crate) struct Held {
     desk: Desk,
-    pub(crate) leadership: Leadership,
+    pub(crate) leadership: Box<Leadership>,
     /// Whether the record was seen to be the own one since the entry is held.
     pub(crate) verified: bool,
 }
@@ -128,7 +128,7 @@ impl Seeking {
     pub(crate) fn elected(self, leadership: Leadership) -> Held {
         Held {
             desk: self.desk,
-            leadership,
+            leadership: Box::new(leadership),
             verified: false,
         }
     }
@@ -192,6 +192,6 @@ impl Held {
     }
 
     pub(crate) fn release(self, env: &Env) -> Task {
-        self.desk.close(env, Some(self.leadership))
+        self.desk.close(env, Some(*self.leadership))
     }
 }

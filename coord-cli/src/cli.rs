@@ -62,6 +62,8 @@ impl Global {
             .with_target(false)
             .with_ansi(std::io::stderr().is_terminal())
             .with_writer(std::io::stderr)
+            // It would tell them by `eprintln!`, which panics when nobody reads standard error any more.
+            .log_internal_errors(false)
             .init();
     }
 }

@@ -1,3 +1,4 @@
+use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,10 +16,8 @@ pub(crate) async fn for_the_store(coordinator: &Arc<dyn Coordinator>, store: &St
             Ok(_) => break,
             Err(error) if error.is_transient() => {
                 if told != Some(error.to_string()) {
-                    eprintln!(
-                        "coord: waiting for the store {store}: {}",
-                        Escaped::new(&error.to_string())
-                    );
+                    let why = error.to_string();
+                    tell(&format!("waiting for the store {store}: {}", Escaped::new(&why)));
                     told = Some(error.to_string());
                 }
             }
@@ -29,9 +28,14 @@ pub(crate) async fn for_the_store(coordinator: &Arc<dyn Coordinator>, store: &St
         env.sleep(PAUSE).await;
     }
     if told.is_some() {
-        eprintln!("coord: the store {store} answers");
+        tell(&format!("the store {store} answers"));
     }
     Ok(())
+}
+
+/// A standard error that nobody reads any more is no reason to end: `eprintln!` would panic.
+fn tell(what: &str) {
+    let _ = writeln!(std::io::stderr(), "coord: {what}");
 }
 
 /// How long one question may take before people are told that we wait.

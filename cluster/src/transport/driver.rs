@@ -31,15 +31,15 @@ pub(super) enum Command {
         contacts: Vec<Address>,
         reply: oneshot::Sender<Result<ClusterId, JoinError>>,
     },
-    Enter {
-        cluster: ClusterId,
-        contacts: Vec<Address>,
-        reply: oneshot::Sender<Result<ClusterId, JoinError>>,
-    },
     SetMeta {
         key: String,
         value: Option<Vec<u8>>,
         reply: oneshot::Sender<Result<(), MetaError>>,
+    },
+    Enter {
+        cluster: ClusterId,
+        contacts: Vec<Address>,
+        reply: oneshot::Sender<Result<ClusterId, JoinError>>,
     },
     Leave {
         within: Duration,
@@ -138,6 +138,14 @@ impl Driver {
                     persist: false,
                 });
             }
+            Command::SetMeta { key, value, reply } => {
+                let answer = self.core.may_set_meta(&key, value.as_deref());
+                if answer.is_ok() {
+                    self.step(Input::SetMeta { key, value });
+                }
+                // Whoever asked may have gone; then nobody needs the answer.
+                let _ = reply.send(answer);
+            }
             Command::Enter {
                 cluster,
                 contacts,
@@ -146,14 +154,6 @@ impl Driver {
                 self.joining = Some(reply);
                 self.refused = None;
                 self.step(Input::Enter { cluster, contacts });
-            }
-            Command::SetMeta { key, value, reply } => {
-                let answer = self.core.may_set_meta(&key, value.as_deref());
-                if answer.is_ok() {
-                    self.step(Input::SetMeta { key, value });
-                }
-                // Whoever asked may have gone; then nobody needs the answer.
-                let _ = reply.send(answer);
             }
             Command::Leave { within, reply } => match self.left {
                 Some(departed) => {

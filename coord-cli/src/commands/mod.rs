@@ -40,11 +40,6 @@ pub(crate) enum Command {
     Services(services::Services),
     Create(create::Create),
     Get(get::Get),
-    Demo(demo::Demo),
-    Node(Box<node::Node>),
-    Members(members::Members),
-    Leave(leave::Leave),
-    Down(leave::Down),
     Update(update::Update),
     List(list::List),
     Watch(watch::Watch),
@@ -57,6 +52,11 @@ pub(crate) enum Command {
     Guardian(Guard),
     #[command(name = "__launch", hide = true)]
     Launch(Launch),
+    Demo(demo::Demo),
+    Node(Box<node::Node>),
+    Members(members::Members),
+    Leave(leave::Leave),
+    Down(leave::Down),
 }
 
 // === impl Command ===
@@ -82,11 +82,6 @@ impl Command {
             Command::Register(command) => command.run(global).await,
             Command::Services(command) => command.run(global).await,
             Command::Get(command) => command.run(global).await,
-            Command::Demo(command) => command.run(global).await,
-            Command::Node(command) => command.run(global).await,
-            Command::Members(command) => command.run(global).await,
-            Command::Leave(command) => command.run(global).await,
-            Command::Down(command) => command.run(global).await,
             Command::Create(command) => command.run(global).await,
             Command::Update(command) => command.run(global).await,
             Command::Delete(command) => command.run(global).await,
@@ -98,6 +93,11 @@ impl Command {
             Command::Completions(command) => command.run(global).await,
             // They have no other threads: see `alone`.
             Command::Guardian(_) | Command::Launch(_) => Ok(()),
+            Command::Demo(command) => command.run(global).await,
+            Command::Node(command) => command.run(global).await,
+            Command::Members(command) => command.run(global).await,
+            Command::Leave(command) => command.run(global).await,
+            Command::Down(command) => command.run(global).await,
         }
     }
 }

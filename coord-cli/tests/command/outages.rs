@@ -32,6 +32,7 @@ async fn play(store: Store) {
     for one in &waiting {
         one.says("waiting for the store").await;
     }
+    let mut unheard = Running::unheard(url, &["elect", "unheard", "--ttl", "2s", "-v"]);
     // Nobody has to wait until the store is back in order to leave.
     let mut leaving = Running::start(url, &["elect", "boss"]);
     leaving.says("waiting for the store").await;
@@ -58,6 +59,8 @@ async fn play(store: Store) {
     for one in &waiting {
         one.says("answers").await;
     }
+    unheard.event(0, "elected").await;
+    unheard.terminate().await;
     for one in &mut waiting {
         one.terminate().await;
     }

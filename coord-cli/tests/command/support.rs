@@ -86,10 +86,18 @@ impl Running {
     }
 
     pub(crate) fn spawn(mut command: Command) -> Running {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("it starts");
+        let mut child = spawn(&mut command);
         let stdout = Lines::follow(child.stdout.take().expect("it is piped"));
         let stderr = Lines::follow(child.stderr.take().expect("it is piped"));
+        Running { child, stdout, stderr }
+    }
+
+    /// Nobody reads its standard error.
+    pub(crate) fn unheard(store: &str, args: &[&str]) -> Running {
+        let mut child = spawn(&mut command(&[&["--store", store, "--json"], args].concat()));
+        drop(child.stderr.take());
+        let stdout = Lines::follow(child.stdout.take().expect("it is piped"));
+        let stderr = Lines::follow(tokio::io::empty());
         Running { child, stdout, stderr }
     }
 
@@ -159,6 +167,11 @@ impl Running {
         let status = self.ended().await;
         assert_eq!(status.code(), Some(0), "{}", self.stderr());
     }
+}
+
+fn spawn(command: &mut Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().expect("it starts")
 }
 
 impl Lines {

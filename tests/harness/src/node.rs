@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Launch {
     pub(crate) program: PathBuf,
-    pub(crate) args: Vec<OsString>,
+    pub(crate) args: Mutex<Vec<OsString>>,
     pub(crate) env: Vec<(String, String)>,
     /// Variables with this prefix are not inherited: they would configure the server behind the test's back.
     pub(crate) env_strip: &'static str,
@@ -132,6 +132,12 @@ impl Node {
         *self.lock() = Some(Running { child, paused: false });
     }
 
+    /// From the next start on, also with these arguments. Programs take the last one where two contradict.
+    pub(crate) fn add_args(&self, more: &[&str]) {
+        let mut args = self.launch.args.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        args.extend(more.iter().map(OsString::from));
+    }
+
     /// The end of what the server wrote to stdout and stderr since its first start, at most 4 KiB.
     pub fn log_tail(&self) -> String {
         let log = std::fs::read(&self.launch.log).unwrap_or_default();
@@ -166,7 +172,7 @@ impl Node {
         command
             .args(["-c", LAUNCHER, "launcher"])
             .arg(&self.launch.program)
-            .args(&self.launch.args)
+            .args(&*self.launch.args.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
             .envs(self.launch.env.iter().map(|(name, value)| (name, value)))
             .current_dir(self.sandbox.dir())
             .stdin(Stdio::piped())

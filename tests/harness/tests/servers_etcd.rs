@@ -115,3 +115,71 @@ async fn mutual_tls_serves_those_with_a_certificate_only() {
         .expect("etcdctl starts");
     assert!(!stranger.status.success(), "served a client without a certificate");
 }
+
+async fn three() -> EtcdCluster {
+    EtcdCluster::start(EtcdOptions {
+        nodes: 3,
+        partitions: true,
+        ..Default::default()
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_isolated_leader_is_replaced_and_comes_back_as_a_follower() {
+    let etcd = three().await;
+    let old = eventually(SOON, "a leader", async || etcd.leader().await).await;
+    etcd.isolate(old);
+    eventually(SOON, "a write without the old leader", async || {
+        etcd.try_etcdctl_at((old + 1) % 3, &["put", "color", "red"]).await
+    })
+    .await;
+    assert!(
+        etcd.try_etcdctl_at(old, &["--command-timeout=500ms", "get", "color"])
+            .await
+            .is_err(),
+        "it serves clients no reads through a quorum that it does not have"
+    );
+    // Also after a restart it is the one that is cut off.
+    etcd.restart(old);
+    let put = ["--command-timeout=2s", "put", "color", "green"];
+    assert!(etcd.try_etcdctl_at(old, &put).await.is_err(), "it is alone");
+
+    etcd.rejoin();
+    eventually(SOON, "the old leader serves what it missed", async || {
+        match etcd.try_etcdctl_at(old, &["get", "color", "--print-value-only"]).await {
+            Ok(color) if color.trim() == "red" => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn leadership_moves_history_is_compacted_and_a_member_is_replaced() {
+    let etcd = three().await;
+    let old = eventually(SOON, "a leader", async || etcd.leader().await).await;
+    etcd.etcdctl(&["put", "color", "blue"]).await;
+    let new = (old + 1) % 3;
+    etcd.move_leader(new).await.expect("leadership moves");
+    eventually(SOON, "the leader that was asked for", async || {
+        etcd.leader().await == Some(new)
+    })
+    .await;
+
+    etcd.compact().await.expect("the history goes");
+    let past = etcd.try_etcdctl(&["get", "color", "--rev=1"]).await;
+    assert!(past.expect_err("it is gone").contains("compacted"));
+
+    let before = etcd.etcdctl(&["member", "list"]).await;
+    etcd.replace(old).await.expect("the member is replaced");
+    etcd.wait_ready(SOON).await;
+    let after = etcd.etcdctl(&["member", "list"]).await;
+    assert_ne!(before, after, "the member is another one");
+    let color = etcd.try_etcdctl_at(old, &["get", "color", "--print-value-only"]).await;
+    assert_eq!(
+        color.expect("it serves").trim(),
+        "blue",
+        "it has learned what it had forgotten"
+    );
+}

@@ -156,3 +156,35 @@ async fn ask(zk: &ZkEnsemble, identity: &[&str]) -> String {
         .expect("the server hangs up");
     answer
 }
+
+#[tokio::test]
+async fn an_isolated_leader_is_replaced_and_a_wiped_server_learns_again() {
+    let zk = ZkEnsemble::start(ZkOptions {
+        nodes: 3,
+        partitions: true,
+        ..Default::default()
+    })
+    .await;
+    let old = eventually(SOON, "a leader", async || zk.leader().await).await;
+    zk.isolate(old);
+    // The other two wait for it first, and then for each other's votes.
+    let new = eventually(3 * SOON, "another leader", async || {
+        zk.leader().await.filter(|leader| *leader != old)
+    })
+    .await;
+    eventually(SOON, "the old one serves nobody", async || zk.mode(old).await.is_none()).await;
+    zk.rejoin();
+    eventually(SOON, "the old one follows", async || {
+        zk.mode(old).await.as_deref() == Some("follower")
+    })
+    .await;
+
+    open_session(zk.node(new).client_addr()).await.expect("a session");
+    let seen = zxid(&zk, new).await.expect("a zxid");
+    zk.replace(old);
+    zk.wait_ready(SOON).await;
+    eventually(SOON, "the wiped one knows all again", async || {
+        zxid(&zk, old).await.is_some_and(|zxid| zxid >= seen)
+    })
+    .await;
+}

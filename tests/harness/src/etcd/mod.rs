@@ -1,5 +1,7 @@
 //! Private etcd clusters.
 
+mod gates;
+mod members;
 mod options;
 
 pub use options::EtcdOptions;
@@ -12,6 +14,7 @@ use crate::{
     programs,
     sandbox::Sandbox,
 };
+use gates::Gates;
 use options::arguments;
 use std::{net::SocketAddr, path::Path, process::Stdio, sync::Arc, time::Duration};
 use tokio::{
@@ -32,6 +35,8 @@ pub struct EtcdCluster {
     monitors: Vec<SocketAddr>,
     options: EtcdOptions,
     certs: Option<Certs>,
+    /// Between the members, if they can be cut off from each other.
+    gates: Option<Gates>,
     sandbox: Arc<Sandbox>,
 }
 
@@ -49,28 +54,48 @@ impl EtcdCluster {
             .map(|_| std::array::from_fn(|_| ReservedPort::new()))
             .collect();
         let monitors = ports.iter().map(|[_, _, monitor]| monitor.addr()).collect();
-        let members: Vec<String> = ports
+        let peers: Vec<SocketAddr> = ports.iter().map(|[_, peer, _]| peer.addr()).collect();
+        let gates = match options.partitions {
+            true => Some(Gates::start(&peers).await),
+            false => None,
+        };
+        let advertised = gates.as_ref().map_or(peers, Gates::addrs);
+        let members: Vec<String> = advertised
             .iter()
             .enumerate()
-            .map(|(i, [_, peer, _])| format!("m{i}=http://{}", peer.addr()))
+            .map(|(i, peer)| format!("m{i}=http://{peer}"))
             .collect();
         let members = members.join(",");
         let mut nodes = Vec::new();
         for (i, ports) in ports.into_iter().enumerate() {
             let launch = Launch {
                 program: program.clone(),
-                args: arguments(&options, certs.as_ref(), sandbox.dir(), i, &members, &ports),
+                args: arguments(
+                    &options,
+                    certs.as_ref(),
+                    sandbox.dir(),
+                    i,
+                    &members,
+                    advertised[i],
+                    &ports,
+                )
+                .into(),
                 env: options.env.clone(),
                 env_strip: "ETCD",
                 log: sandbox.dir().join(format!("m{i}.log")),
             };
-            nodes.push(Node::start(sandbox.clone(), launch, ports[0].addr(), ports.into()));
+            let node = Node::start(sandbox.clone(), launch, ports[0].addr(), ports.into());
+            if let Some(gates) = &gates {
+                gates.belongs_to(i, node.pid());
+            }
+            nodes.push(node);
         }
         let cluster = Self {
             nodes,
             monitors,
             options,
             certs,
+            gates,
             sandbox,
         };
         cluster.wait_ready(START_DEADLINE).await;

@@ -6,6 +6,7 @@ use crate::{
 };
 use std::{
     ffi::{OsStr, OsString},
+    net::SocketAddr,
     path::Path,
     time::Duration,
 };
@@ -21,6 +22,8 @@ pub struct EtcdOptions {
     pub election_timeout: Duration,
     /// The size of the store at which etcd refuses writes; default etcd's own.
     pub quota_bytes: Option<u64>,
+    /// Lets [`isolate`](super::EtcdCluster::isolate) cut a member off from the others; default false.
+    pub partitions: bool,
     /// Default off. The links between members are always plain.
     pub tls: Tls,
     /// More arguments for `etcd`.
@@ -36,6 +39,7 @@ impl Default for EtcdOptions {
             heartbeat: Duration::from_millis(50),
             election_timeout: Duration::from_millis(500),
             quota_bytes: None,
+            partitions: false,
             tls: Tls::Off,
             args: Vec::new(),
             env: Vec::new(),
@@ -50,6 +54,7 @@ pub(super) fn arguments(
     dir: &Path,
     i: usize,
     members: &str,
+    advertised: SocketAddr,
     [client, peer, monitor]: &[ReservedPort; 3],
 ) -> Vec<OsString> {
     let scheme = if certs.is_some() { "https" } else { "http" };
@@ -65,7 +70,7 @@ pub(super) fn arguments(
     set("--listen-client-urls", &client);
     set("--advertise-client-urls", &client);
     set("--listen-peer-urls", &peer);
-    set("--initial-advertise-peer-urls", &peer);
+    set("--initial-advertise-peer-urls", &format!("http://{advertised}"));
     set("--initial-cluster", &members);
     // Members of another private cluster that got one of our old ports must not be mistaken for ours.
     set("--initial-cluster-token", &dir);

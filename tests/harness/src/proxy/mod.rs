@@ -154,6 +154,11 @@ impl Proxy {
         }
     }
 
+    /// Serves a connection that was accepted elsewhere, until it ends.
+    pub(crate) async fn serve(&self, client: TcpStream) {
+        self.shared.relay(client).run().await;
+    }
+
     fn listen(&self) {
         let mut listener = self.shared.listener();
         if listener.is_none() {

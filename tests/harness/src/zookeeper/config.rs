@@ -1,6 +1,6 @@
 //! What a server of an ensemble is started with: ports, configuration file, command line.
 
-use super::ZkOptions;
+use super::{ZkOptions, ways::Ways};
 use crate::{
     certs::{Certs, Tls},
     ports::ReservedPort,
@@ -31,18 +31,17 @@ impl Ports {
     }
 }
 
-/// The `server.N` lines; none for a single server, which runs standalone.
-pub(super) fn members(ports: &[Ports]) -> String {
+/// The `server.N` lines as server `who` is to see them; none for a single server, which runs standalone.
+pub(super) fn members(ports: &[Ports], ways: Option<&Ways>, who: usize) -> String {
     if ports.len() < 2 {
         return String::new();
     }
     let line = |(i, ports): (usize, &Ports)| {
-        format!(
-            "server.{}={}:{}\n",
-            i + 1,
-            ports.quorum.addr(),
-            ports.election.addr().port()
-        )
+        let (quorum, election) = match ways {
+            Some(ways) if i != who => ways.of(who, i),
+            _ => (ports.quorum.addr(), ports.election.addr()),
+        };
+        format!("server.{}={quorum}:{}\n", i + 1, election.port())
     };
     ports.iter().enumerate().map(line).collect()
 }

@@ -2,6 +2,7 @@
 
 mod config;
 mod options;
+mod ways;
 
 pub use options::ZkOptions;
 
@@ -19,6 +20,7 @@ use tokio::{
     net::TcpStream,
     time::timeout,
 };
+use ways::Ways;
 
 const START_DEADLINE: Duration = Duration::from_secs(60);
 const PROBE: Duration = Duration::from_secs(2);
@@ -42,6 +44,8 @@ pub struct ZkEnsemble {
     nodes: Vec<Node>,
     plain: Vec<SocketAddr>,
     certs: Option<Certs>,
+    /// Between the servers, if they can be cut off from each other.
+    ways: Option<Ways>,
     sandbox: Arc<Sandbox>,
 }
 
@@ -56,14 +60,18 @@ impl ZkEnsemble {
         let sandbox = Arc::new(Sandbox::new());
         let certs = (options.tls != Tls::Off).then(|| Certs::generate(&sandbox.dir().join("certs")));
         let ports: Vec<Ports> = (0..options.nodes).map(|_| Ports::new()).collect();
-        let members = members(&ports);
+        let ways = match options.partitions {
+            true => Some(Ways::start(&ports).await),
+            false => None,
+        };
+        let members: Vec<String> = (0..ports.len()).map(|i| members(&ports, ways.as_ref(), i)).collect();
         let plain = ports.iter().map(|ports| ports.client.addr()).collect();
         let mut nodes = Vec::new();
         for (i, ports) in ports.into_iter().enumerate() {
-            let config = configure(&options, certs.as_ref(), sandbox.dir(), i, &members, &ports);
+            let config = configure(&options, certs.as_ref(), sandbox.dir(), i, &members[i], &ports);
             let launch = Launch {
                 program: java.clone(),
-                args: arguments(&options, &class_path, config),
+                args: arguments(&options, &class_path, config).into(),
                 env: options.env.clone(),
                 // Java prints a line about each of these, and they change the heap.
                 env_strip: "JAVA_",
@@ -87,6 +95,7 @@ impl ZkEnsemble {
             nodes,
             plain,
             certs,
+            ways,
             sandbox,
         };
         ensemble.wait_ready(START_DEADLINE).await;
@@ -162,6 +171,33 @@ impl ZkEnsemble {
             .lines()
             .find_map(|line| line.strip_prefix("Mode: "))
             .map(str::to_owned)
+    }
+
+    /// Nothing passes between server `i` and the others any more, until [`rejoin`](Self::rejoin). Clients reach all.
+    ///
+    /// # Panics
+    /// Unless the ensemble was started with `partitions`.
+    pub fn isolate(&self, i: usize) {
+        self.ways.as_ref().expect("started with `partitions`").isolate(i);
+    }
+
+    /// Everything passes between all servers again.
+    pub fn rejoin(&self) {
+        if let Some(ways) = &self.ways {
+            ways.rejoin();
+        }
+    }
+
+    /// Kills server `i`, removes all that it has stored, and starts it again under the same number. The others must
+    /// serve: they know what it has forgotten.
+    ///
+    /// # Panics
+    /// When its data cannot be removed.
+    pub fn replace(&self, i: usize) {
+        self.nodes[i].kill();
+        let data = self.dir().join(format!("s{i}/version-2"));
+        std::fs::remove_dir_all(data).expect("the server's data is removed");
+        self.nodes[i].restart();
     }
 
     /// Asks server `i` a four-letter word: `srvr`, `mntr`, `cons`, `wchs`, …

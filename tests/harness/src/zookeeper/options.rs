@@ -12,6 +12,8 @@ pub struct ZkOptions {
     pub tick: Duration,
     /// Connections allowed per client address; default 0, which is no limit.
     pub max_client_cnxns: u32,
+    /// Lets [`isolate`](super::ZkEnsemble::isolate) cut a server off from the others; default false.
+    pub partitions: bool,
     /// Default off. With TLS, clients use the secure port; a plain one stays for four-letter words.
     pub tls: Tls,
     /// More lines for the configuration file; they win over those that the harness writes.
@@ -28,6 +30,7 @@ impl Default for ZkOptions {
             nodes: 1,
             tick: Duration::from_millis(200),
             max_client_cnxns: 0,
+            partitions: false,
             tls: Tls::Off,
             config: Vec::new(),
             properties: Vec::new(),
