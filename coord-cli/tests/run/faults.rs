@@ -10,6 +10,7 @@ use crate::scenes;
 use crate::stage::{LONG, SHORT, Server, Stage, whose};
 
 scenes![
+    killed_with_9_it_leaves_nothing_that_runs,
     the_whole_tree_is_gone_within_the_ttl_when_the_store_is_a_black_hole,
     a_copy_that_is_stopped_past_the_ttl_runs_nothing,
     a_killed_guardian_takes_the_job_along,
@@ -26,6 +27,8 @@ const STUBBORN: &str = r#"trap "" TERM
 setsid sh -c "$BEAT" beat far & sh -c "$BEAT" beat near & sh -c "$BEAT" beat main"#;
 
 const TTL: f64 = 3.0;
+/// Long before the lease of ten seconds makes it stop, in seconds.
+pub(crate) const SOON: f64 = 2.5;
 
 async fn the_whole_tree_is_gone_within_the_ttl_when_the_store_is_a_black_hole(stage: Arc<Stage>) {
     let (job, way) = (stage.job("hole"), stage.way().await);
@@ -54,6 +57,22 @@ async fn the_whole_tree_is_gone_within_the_ttl_when_the_store_is_a_black_hole(st
     job.in_line(2).await;
     cut_off.signal(Signal::KILL);
     other.signal(Signal::KILL);
+}
+
+async fn killed_with_9_it_leaves_nothing_that_runs(stage: Arc<Stage>) {
+    let job = stage.job("nine");
+    // With the long lease: what is gone soon is not gone by its deadline.
+    let mut copy = job.copy("a", &[], STUBBORN);
+    job.runs(0).await;
+    copy.signal(Signal::KILL);
+    copy.code().await;
+    let from = now();
+    eventually(LONG, "the end of all of it", || {
+        let alive = job.beats().iter().any(|beat| process_alive(beat.pid));
+        async move { !alive }
+    })
+    .await;
+    assert!(now() < from + SOON, "its processes lived for {} s more", now() - from);
 }
 
 async fn a_copy_that_is_stopped_past_the_ttl_runs_nothing(stage: Arc<Stage>) {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use coord_harness::eventually;
 use rustix::process::Signal;
 
-use crate::beats::{assert_all_gone, assert_one_at_a_time};
+use crate::beats::{assert_all_gone, assert_one_at_a_time, now};
+use crate::faults::SOON;
 use crate::scenes;
 use crate::stage::{LONG, SHORT, Stage, code, whose, words};
 
@@ -55,6 +56,7 @@ async fn a_copy_that_was_evicted_goes_to_the_end_of_the_line(stage: Arc<Stage>) 
     let first = job.runs(0).await;
     copies.push(job.copy("b", &[], script));
     job.in_line(2).await;
+    let from = now();
     let output = stage.output(&["evict", &job.name, "--json"]).await;
     let (out, err) = words(&output);
     assert_eq!(code(&output), 0, "{err}");
@@ -70,6 +72,9 @@ async fn a_copy_that_was_evicted_goes_to_the_end_of_the_line(stage: Arc<Stage>) 
         async move { !alive }
     })
     .await;
+    let last = job.beats().into_iter().filter(|beat| beat.token == first.token);
+    let last = last.map(|beat| beat.at).fold(0.0, f64::max);
+    assert!(last < from + SOON, "it lived {} s after its eviction", last - from);
     job.in_line(2).await;
     let output = stage.output(&["evict", "nobody-runs-this", "--json"]).await;
     assert!(words(&output).0.contains(r#""evicted":null"#));
