@@ -106,6 +106,8 @@ pub(super) fn arguments(options: &ZkOptions, class_path: &str, config: PathBuf) 
     ]
     .into_iter()
     .chain(["-Djava.net.preferIPv4Stack=true", "-Dzookeeper.preAllocSize=1024"])
+    // A vote that got lost is sent again after a pause that doubles up to a minute; an election must not take that long.
+    .chain(["-Dzookeeper.fastleader.maxNotificationInterval=1000"])
     .map(OsString::from)
     .collect();
     args.extend(
