@@ -184,15 +184,15 @@ fn the_secret_decides() {
 }
 
 #[test]
-fn a_tag_covers_sender_receiver_cluster_and_message() {
+fn a_tag_covers_sender_receiver_cluster_counter_and_message() {
     let secret = Some(Secret::new("right"));
     let body = &encode_bodies(CHANNEL, secret, &envelopes()[..1]).unwrap()[0];
-    for position in 1..body.len() {
+    for (position, bit) in (1..body.len()).flat_map(|position| (0..8).map(move |bit| (position, bit))) {
         let mut forged = body.clone();
-        forged[position] ^= 1;
+        forged[position] ^= 1 << bit;
         assert!(
             reader(Some("right")).decode(&forged).is_err(),
-            "byte {position} can be changed unnoticed"
+            "bit {bit} of byte {position} can be changed unnoticed"
         );
     }
 }
