@@ -328,7 +328,11 @@ fn a_welcome_to_another_cluster_than_the_one_asked_for_is_ignored() {
         .handle(from(0, 2, message), SECOND)
         .into_iter()
         .find_map(|output| match output {
-            Output::Send(Envelope { to, message, .. }) if matches!(message, Message::Join { .. }) => Some(to),
+            Output::Send(Envelope {
+                to,
+                message: Message::Join { .. },
+                ..
+            }) => Some(to),
             _ => None,
         });
     let contact = asked.expect("it asks to be let back in").port();
