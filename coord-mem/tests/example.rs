@@ -5,7 +5,6 @@ use std::time::Duration;
 use coord_api::{Coordinator, CoordinatorExt, Env, Key, Target, WatchEvent};
 use coord_mem::MemStore;
 
-// Two clients, paused time, a lease ended on purpose: who may act, and when does the other one learn it?
 #[tokio::test(start_paused = true)]
 async fn the_standby_takes_over_when_the_leader_goes_silent() -> coord_api::Result<()> {
     let store = MemStore::new(&Env::simulated(1));
@@ -22,4 +21,16 @@ async fn the_standby_takes_over_when_the_leader_goes_silent() -> coord_api::Resu
     let (_, second) = bob.create_with_ttl(&leader, "bob", Duration::from_secs(10)).await?;
     assert!(second.created > first.created, "a fencing token never goes back");
     Ok(())
+}
+
+#[test]
+fn the_readme_shows_it() {
+    let (_, code) = include_str!("example.rs")
+        .split_once("#[tokio::test(")
+        .expect("it is here");
+    let (code, _) = code.split_once("\n}\n").expect("it ends");
+    assert!(
+        include_str!("../../README.md").contains(code),
+        "README.md shows another example"
+    );
 }
