@@ -20,9 +20,16 @@ if [ ${#missing[@]} -gt 0 ]; then
     [ "$(id -u)" = 0 ] || sudo="sudo"
     echo "setup: installing ${missing[*]}"
     export DEBIAN_FRONTEND=noninteractive
-    # A package that ships a service must not start it: the tests start private servers of their own.
+    # A package that ships a service must not start it: the tests start private servers of their own. Debian asks this
+    # script; one that is there already is left alone.
+    policy=/usr/sbin/policy-rc.d
+    if [ ! -e "$policy" ]; then
+        printf '#!/bin/sh\nexit 101\n' | $sudo tee "$policy" >/dev/null
+        $sudo chmod 755 "$policy"
+        trap '$sudo rm -f "$policy"' EXIT
+    fi
     $sudo apt-get update -qq
-    $sudo env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends "${missing[@]}"
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"
 fi
 
 if ! command -v cargo >/dev/null 2>&1; then
