@@ -9,8 +9,9 @@ use crate::read;
 /// Follows one key on one session.
 pub(super) async fn follow(source: &Source, conn: &Conn, key: &Key, sender: &WatchSender) -> Broken {
     let mut last: Option<Option<Entry>> = None;
+    let mut there = true;
     loop {
-        let (now, watcher) = match get_and_watch(source, conn, key).await {
+        let (now, watcher) = match get_and_watch(source, conn, key, there).await {
             Ok(seen) => seen,
             Err(broken) => return broken,
         };
@@ -23,29 +24,41 @@ pub(super) async fn follow(source: &Source, conn: &Conn, key: &Key, sender: &Wat
             }
             _ => {}
         }
-        last = Some(now);
-        if watcher.changed().await.event_type == EventType::Session {
-            return Broken::Session;
-        }
+        let event = watcher.changed().await.event_type;
+        there = event != EventType::NodeDeleted;
+        last = match (event, now) {
+            (EventType::Session, _) => return Broken::Session,
+            // What was seen is gone, whatever has come since. Whoever waits for that hears it before anything more is
+            // asked: a hand-over waits for nothing else.
+            (EventType::NodeDeleted, Some(seen)) => {
+                sender.delete(key.clone(), seen.created);
+                Some(None)
+            }
+            (_, now) => Some(now),
+        };
     }
 }
 
-/// The entry, or nothing, and a watcher that tells of the next change.
-async fn get_and_watch(source: &Source, conn: &Conn, key: &Key) -> Result<(Option<Entry>, OneshotWatcher), Broken> {
+/// The entry, or nothing, and a watcher that tells of the next change. `there` is where to look first.
+async fn get_and_watch(
+    source: &Source,
+    conn: &Conn,
+    key: &Key,
+    mut there: bool,
+) -> Result<(Option<Entry>, OneshotWatcher), Broken> {
     loop {
-        match get_and_watch_there(conn, key).await? {
-            Ok((entry, watcher)) => return Ok((Some(entry), watcher)),
-            Err(ZkError::NoNode) => {}
-            Err(error) => {
-                source.after(error, conn).await?;
-                continue;
+        if there {
+            match get_and_watch_there(conn, key).await? {
+                Ok((entry, watcher)) => return Ok((Some(entry), watcher)),
+                Err(ZkError::NoNode) => there = false,
+                Err(error) => source.after(error, conn).await?,
             }
-        }
-        match watch_absent(conn, key).await? {
-            Ok(Some(watcher)) => return Ok((None, watcher)),
-            // It came in between.
-            Ok(None) => {}
-            Err(error) => source.after(error, conn).await?,
+        } else {
+            match watch_absent(conn, key).await? {
+                Ok(Some(watcher)) => return Ok((None, watcher)),
+                Ok(None) => there = true,
+                Err(error) => source.after(error, conn).await?,
+            }
         }
     }
 }
