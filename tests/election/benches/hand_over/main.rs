@@ -15,8 +15,9 @@ use coord_harness::{EtcdCluster, EtcdOptions, ZkEnsemble, ZkOptions};
 use coord_mem::MemStore;
 use coord_zk::{ZkConfig, ZkCoordinator};
 use field::Field;
-use floor::{EtcdFloor, Floor, MemFloor, Then, ZkFloor};
-use zookeeper_client::{Acls, Client as ZooKeeper, CreateMode};
+use floor::{Bare, BareEtcd, BareMemory, BareZooKeeper, Floor, Then};
+use futures::future::{BoxFuture, join_all};
+use zookeeper_client::Client as ZooKeeper;
 
 const ROUNDS: usize = 300;
 /// Rounds that do not count.
@@ -29,12 +30,13 @@ const JUST_JOINED: Duration = Duration::from_millis(20);
 const SHARED_BY_MANY: usize = 16;
 
 type Open = Box<dyn Fn() -> Arc<dyn Coordinator>>;
+type OpenBare = Box<dyn Fn() -> BoxFuture<'static, Arc<dyn Bare>>>;
 
 /// One driver, and the bare client of its store.
 struct Side {
     name: &'static str,
     open: Open,
-    floor: Box<dyn Floor>,
+    bare: OpenBare,
 }
 
 struct Row {
@@ -42,15 +44,18 @@ struct Row {
     times: Vec<Duration>,
     calls: Vec<usize>,
     target: &'static str,
+    /// The bare clients that it is compared with: as many as candidates.
+    floor: usize,
 }
 
 impl Row {
-    fn new(what: impl Into<String>, target: &'static str) -> Row {
+    fn new(what: impl Into<String>, target: &'static str, floor: usize) -> Row {
         Row {
             what: what.into(),
             times: vec![],
             calls: vec![],
             target,
+            floor,
         }
     }
 }
@@ -62,12 +67,16 @@ fn quantile(times: &[Duration], of: f64) -> f64 {
     times[at].as_secs_f64() * 1e6
 }
 
-fn print(name: &str, floor: &[Duration], rows: &[Row]) {
-    let bare = quantile(floor, 0.5);
+fn print(name: &str, floors: &[(Floor, Vec<Duration>)], rows: &[Row]) {
     println!("\n| {name} | p50 | p90 | of the floor | target | calls |\n| --- | ---: | ---: | ---: | --- | ---: |");
-    println!("| floor | {bare:.0} µs | {:.0} µs | 1 | | |", quantile(floor, 0.9));
+    for (floor, times) in floors {
+        let (p50, p90) = (quantile(times, 0.5), quantile(times, 0.9));
+        println!("| floor, {} bare clients | {p50:.0} µs | {p90:.0} µs | 1 | | |", floor.size());
+    }
     for row in rows {
         let (p50, p90) = (quantile(&row.times, 0.5), quantile(&row.times, 0.9));
+        let floor = floors.iter().find(|(floor, _)| floor.size() == row.floor);
+        let bare = quantile(&floor.expect("a floor of this size").1, 0.5);
         let mut calls = row.calls.clone();
         calls.sort_unstable();
         let calls = calls[calls.len() / 2];
@@ -86,28 +95,34 @@ impl Side {
     }
 
     /// Fields of these sizes, and the floor, one after the other in each round.
-    async fn measure(&mut self, recipe: Recipe, sizes: &[usize], then: Then, target: &'static str, rounds: usize) {
-        let mut fields = vec![];
+    async fn measure(&self, recipe: Recipe, sizes: &[usize], then: Then, target: &'static str, rounds: usize) {
+        let (mut fields, mut floors) = (vec![], vec![]);
         for &size in sizes {
             let key = format!("/bench/{recipe:?}-{size}");
             let field = self
                 .field(&key, recipe, size, if size > 64 { SHARED_BY_MANY } else { size })
                 .await;
-            fields.push((field, Row::new(format!("{size} candidates"), target)));
+            // More bare clients than that are no colder.
+            let bare = size.min(64);
+            let clients = join_all((0..bare).map(|_| (self.bare)())).await;
+            floors.push((Floor::open(clients, then).await, vec![]));
+            fields.push((field, Row::new(format!("{size} candidates"), target, bare)));
         }
         let mut late = None;
         if recipe == Recipe::Sequence && sizes.contains(&2) {
             let mut field = self.field("/bench/late", recipe, 2, 2).await;
             let was = field.hand_over().await.was;
-            late = Some((field, was, Row::new("standby joined 20 ms before", target)));
+            late = Some((field, was, Row::new("standby joined 20 ms before", target, 2)));
         }
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let mut floor = vec![];
         for round in 0..rounds + WARM_UP {
             let counts = round >= WARM_UP;
-            let bare = self.floor.once(then).await;
-            if counts {
-                floor.push(bare);
+            for (floor, times) in &mut floors {
+                let took = floor.once().await;
+                tokio::time::sleep(SETTLE).await;
+                if counts {
+                    times.push(took);
+                }
             }
             for (field, row) in &mut fields {
                 let change = field.hand_over().await;
@@ -133,10 +148,10 @@ impl Side {
         }
         let mut rows: Vec<_> = fields.into_iter().map(|(_, row)| row).collect();
         rows.extend(late.map(|(_, _, row)| row));
-        print(&format!("{}, {recipe:?}", self.name), &floor, &rows);
+        print(&format!("{}, {recipe:?}", self.name), &floors, &rows);
     }
 
-    async fn all(mut self) {
+    async fn all(self) {
         let few = [2, 16, 64];
         self.measure(Recipe::Sequence, &few, Then::Get, "≤ 1.15", ROUNDS).await;
         self.measure(Recipe::Cas, &few, Then::Create, "", ROUNDS / 2).await;
@@ -150,11 +165,17 @@ async fn memory() {
         let store = store.clone();
         move || -> Arc<dyn Coordinator> { store.client() }
     };
-    let (leaves, follows) = (open(), open());
+    let bare = {
+        let open = open.clone();
+        move || -> BoxFuture<'static, Arc<dyn Bare>> {
+            let bare: Arc<dyn Bare> = Arc::new(BareMemory(open()));
+            Box::pin(std::future::ready(bare))
+        }
+    };
     let side = Side {
         name: "memory",
         open: Box::new(open),
-        floor: Box::new(MemFloor { leaves, follows }),
+        bare: Box::new(bare),
     };
     side.all().await;
     crash::print("memory", crash::in_memory().await);
@@ -168,15 +189,21 @@ async fn etcd() {
     })
     .await;
     let endpoints = cluster.endpoints();
-    let client = || etcd_client::Client::connect(cluster.endpoints(), None);
-    let (leaves, follows) = (client().await.expect("a client"), client().await.expect("a client"));
-    let lease = leaves.lease_client().grant(3600, None).await.expect("a lease").id();
+    let bare = cluster.endpoints();
     let side = Side {
         name: "etcd",
         open: Box::new(move || {
             EtcdCoordinator::open(EtcdConfig::new(endpoints.clone()), Env::system()).expect("it opens")
         }),
-        floor: Box::new(EtcdFloor { leaves, follows, lease }),
+        bare: Box::new(move || {
+            let endpoints = bare.clone();
+            Box::pin(async move {
+                let mut client = etcd_client::Client::connect(endpoints, None).await.expect("a client");
+                let lease = client.lease_grant(3600, None).await.expect("a lease").id();
+                let bare: Arc<dyn Bare> = Arc::new(BareEtcd { client, lease });
+                bare
+            })
+        }),
     };
     side.all().await;
     // Leases of whole seconds need servers that elect faster.
@@ -192,15 +219,17 @@ async fn zookeeper() {
     })
     .await;
     let servers = ensemble.connect_string();
-    let client = || ZooKeeper::connect(&servers);
-    let (leaves, follows) = (client().await.expect("a client"), client().await.expect("a client"));
-    let parent = CreateMode::Persistent.with_acls(Acls::anyone_all());
-    leaves.create("/floor", b"", &parent).await.expect("a parent");
-    let servers = servers.clone();
+    let bare = servers.clone();
     let side = Side {
         name: "zookeeper",
         open: Box::new(move || ZkCoordinator::open(ZkConfig::new(servers.clone()), Env::system()).expect("it opens")),
-        floor: Box::new(ZkFloor { leaves, follows }),
+        bare: Box::new(move || {
+            let servers = bare.clone();
+            Box::pin(async move {
+                let bare: Arc<dyn Bare> = Arc::new(BareZooKeeper(ZooKeeper::connect(&servers).await.expect("a client")));
+                bare
+            })
+        }),
     };
     side.all().await;
     let ensemble = ZkEnsemble::start(ZkOptions::default()).await;
