@@ -190,7 +190,8 @@ impl Actor {
                     self.asked.push_back(id);
                 }
                 self.tickets.insert(ticket, id);
-                self.watches.insert(id, Subscription::new(target, sender, ready));
+                self.watches
+                    .insert(id, Subscription::new(target, sender, ready, ticket));
             }
             Some(Command::Cancel(ticket)) => {
                 if let Some(id) = self.tickets.remove(&ticket)
@@ -235,16 +236,32 @@ impl Actor {
             self.lose_stream(true);
         } else if message.compact_revision() == 0 && !failure.is_transient() {
             self.refuse(id, failure);
-        } else if let (Some(watch), Some(stream)) = (self.watches.get_mut(&id), &self.stream) {
-            watch.phase = Phase::Creating;
-            stream.create(&self.space, id, &watch.target);
-            self.asked.push_back(id);
+        } else {
+            self.ask_again(id);
         }
     }
 
+    /// Under a new id: etcd does not take one twice on a stream, and what is still being read for the old one does not
+    /// show what happened until the new watch was there.
+    fn ask_again(&mut self, old: i64) {
+        let Some(stream) = &self.stream else { return };
+        let Some(mut watch) = self.watches.remove(&old) else {
+            return;
+        };
+        let id = self.next_id;
+        self.next_id += 1;
+        watch.phase = Phase::Creating;
+        // It keeps the id of one that it ended because of a compaction.
+        stream.cancel(old);
+        stream.create(&self.space, id, &watch.target);
+        self.asked.push_back(id);
+        self.tickets.insert(watch.ticket, id);
+        self.watches.insert(id, watch);
+    }
+
     fn refuse(&mut self, id: i64, failure: Failure) {
-        self.tickets.retain(|_, other| *other != id);
         if let Some(watch) = self.watches.remove(&id) {
+            self.tickets.remove(&watch.ticket);
             watch.refuse(failure);
         }
     }
@@ -253,7 +270,8 @@ impl Actor {
         while self.reads.len() < READS && !self.to_read.is_empty() && self.read_after <= self.pool.env.now() {
             let mut keys: Vec<(i64, Key)> = Vec::new();
             let mut at_least = 0;
-            while keys.len() < BATCH {
+            // Each list is a read of its own.
+            while keys.len() < BATCH && self.reads.len() < READS {
                 let Some(id) = self.to_read.pop_first() else { break };
                 let Some(watch) = self.watches.get(&id).filter(|watch| !watch.is_cancelled()) else {
                     continue;

@@ -13,6 +13,8 @@ pub(super) struct Subscription {
     pub(super) target: Target,
     sender: WatchSender,
     ready: Option<oneshot::Sender<Result<(), Failure>>>,
+    /// The name under which the reader cancels it.
+    pub(super) ticket: u64,
     pub(super) phase: Phase,
     /// What the reader knows to be there, and when it was created: a deletion does not tell that.
     known: BTreeMap<Key, u64>,
@@ -32,11 +34,13 @@ impl Subscription {
         target: Target,
         sender: WatchSender,
         ready: oneshot::Sender<Result<(), Failure>>,
+        ticket: u64,
     ) -> Subscription {
         Subscription {
             target,
             sender,
             ready: Some(ready),
+            ticket,
             phase: Phase::Creating,
             known: BTreeMap::new(),
         }
