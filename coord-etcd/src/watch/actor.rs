@@ -213,7 +213,7 @@ impl Actor {
             if message.canceled() {
                 self.cancelled(id, &message);
             } else if let Some(watch) = self.watches.get_mut(&id) {
-                watch.phase = Phase::Reading(revision, Vec::new());
+                watch.phase = Phase::Reading(revision, BTreeMap::new());
                 self.to_read.insert(id);
             }
             return;
@@ -329,7 +329,7 @@ impl Actor {
             Ok((states, revision)) => {
                 for (id, entries) in states {
                     if let Some(watch) = self.watches.get_mut(&id) {
-                        watch.state(&self.space, entries, revision);
+                        watch.state(entries, revision);
                     }
                 }
             }
