@@ -6,7 +6,7 @@ use coord_api::{Env, Error, ErrorKind, Grant, Instant, Key, LeaseId, Operation, 
 use etcd_client::{LeaseGrantOptions, ResponseHeader};
 
 use crate::core::Core;
-use crate::failure::{Failure, Reason};
+use crate::failure::{Failure, LEASE_NOT_FOUND, Reason};
 use crate::keyspace::{signed, unsigned};
 use crate::pool::{Call, Link, Repeat, Revision};
 
@@ -174,7 +174,7 @@ impl Core {
             .call(call.repeat(Repeat::Freely), |link: Arc<Link>| async move {
                 // A leader may answer "not found" before it has applied the grant; after a write has gone through, no more.
                 match self.keep_alive_proven(&link, lease).await {
-                    Err(etcd_client::Error::LeaseKeepAliveError(_)) => {
+                    Err(etcd_client::Error::LeaseKeepAliveError(what)) if what == LEASE_NOT_FOUND => {
                         link.kv().delete(self.space.nothing(), None).await?;
                         self.keep_alive_proven(&link, lease).await
                     }
@@ -202,7 +202,7 @@ impl Core {
             keeper.keep_alive().await?;
             let answer = answers.message().await?.ok_or_else(closed)?;
             if answer.ttl() <= 0 {
-                return Err(etcd_client::Error::LeaseKeepAliveError("lease not found".into()));
+                return Err(etcd_client::Error::LeaseKeepAliveError(LEASE_NOT_FOUND.into()));
             }
             let mut write = kv.delete(self.space.nothing(), None).await?;
             let term = |header: Option<&ResponseHeader>| header.map(ResponseHeader::raft_term);
