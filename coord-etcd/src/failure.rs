@@ -48,6 +48,17 @@ impl Failure {
         Failure::new(class, ErrorKind::DeadlineExceeded(limit))
     }
 
+    /// An earlier attempt of the same call tells more than that the last one was too late.
+    pub(crate) fn after(self, earlier: Option<&Failure>) -> Failure {
+        let kind = match (self.kind, earlier.map(|earlier| &earlier.kind)) {
+            (ErrorKind::DeadlineExceeded(limit), Some(ErrorKind::Unavailable(what))) => {
+                ErrorKind::Unavailable(format!("no answer within {limit:?}, and before that: {what}"))
+            }
+            (kind, _) => kind,
+        };
+        Failure { kind, ..self }
+    }
+
     /// What `error` means for a request that left (`sent`) or did not.
     pub(crate) fn of(error: &etcd_client::Error, sent: bool) -> Failure {
         match error {
