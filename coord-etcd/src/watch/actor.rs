@@ -362,3 +362,37 @@ impl Actor {
         self.reads = FuturesUnordered::new();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::EtcdConfig;
+    use coord_api::Env;
+    use coord_api::driver::mailbox;
+    use tokio::sync::oneshot;
+
+    #[tokio::test]
+    async fn states_are_read_a_few_at_a_time() {
+        let space = Keyspace::new(&Key::root());
+        let pool = Pool::open(&EtcdConfig::new(["127.0.0.1:1"]), Env::system(), &space).unwrap();
+        let (_commands, inbox) = mpsc::unbounded_channel();
+        let mut actor = Actor::new(pool, space, inbox);
+        let mut readers = Vec::new();
+        for (id, ticket) in (2..1002).zip(0..) {
+            let key = Key::new(format!("/dir/{id}")).unwrap();
+            let target = match id % 2 {
+                0 => Target::Children(key),
+                _ => Target::Key(key),
+            };
+            let ((sender, watch), (ready, told)) = (mailbox(|| {}), oneshot::channel());
+            let mut subscription = Subscription::new(target, sender, ready, ticket);
+            subscription.phase = Phase::Reading(1, BTreeMap::new());
+            actor.watches.insert(id, subscription);
+            actor.to_read.insert(id);
+            readers.push((watch, told));
+        }
+        actor.start_reads();
+        assert!((1..=READS + 1).contains(&actor.reads.len()), "{}", actor.reads.len());
+        assert!(actor.to_read.len() > 900);
+    }
+}
