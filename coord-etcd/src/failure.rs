@@ -202,7 +202,11 @@ mod tests {
             let mut status = Status::new(code, "h2 protocol error: http2 error");
             status.set_source(std::sync::Arc::new(std::io::Error::other("stream closed because of …")));
             let class = |sent| Failure::of(&etcd_client::Error::GRpcStatus(status.clone()), sent).class;
-            assert_eq!((class(true), class(false)), (Class::Unknown, Class::NotSent), "{code:?}");
+            assert_eq!(
+                (class(true), class(false)),
+                (Class::Unknown, Class::NotSent),
+                "{code:?}"
+            );
         }
         let dead = etcd_client::Error::LeaseKeepAliveError("channel closed".into());
         assert_eq!(Failure::of(&dead, true).reason, Reason::Other);

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coord_api::{Env, Error, ErrorKind, Grant, Instant, Key, LeaseId, Operation, Result, driver};
+use coord_api::{Class, Env, Error, ErrorKind, Grant, Instant, Key, LeaseId, Operation, Result, driver};
 use etcd_client::{LeaseGrantOptions, ResponseHeader};
 
 use crate::core::Core;
@@ -113,7 +113,8 @@ impl Core {
         let now = self.env.now();
         self.leases.remember(lease, now + ttl, now);
         let granted = self.grant_lease(lease, seconds, call).await.map_err(|failure| {
-            if !failure.is_transient() {
+            // What never left is nothing for close to revoke.
+            if failure.class != Class::Unknown {
                 self.leases.forget(lease);
             }
             failure.into_error(Operation::Grant, None)
@@ -148,7 +149,18 @@ impl Core {
                     valid_until: sent + ttl,
                 })
             }
-            Err(failure) if failure.reason == Reason::LeaseExists => self.renew_lease(lease, call).await,
+            // Granted, whatever comes of the question until when.
+            Err(failure) if failure.reason == Reason::LeaseExists => {
+                self.renew_lease(lease, call)
+                    .await
+                    .map_err(|failure| match failure.is_transient() {
+                        true => Failure {
+                            class: Class::Unknown,
+                            ..failure
+                        },
+                        false => failure,
+                    })
+            }
             Err(failure) => Err(failure),
         }
     }

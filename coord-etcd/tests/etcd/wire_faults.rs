@@ -192,5 +192,7 @@ async fn watches_that_a_compaction_overtakes_on_a_living_stream_go_on() {
             }
         }
     }));
-    tokio::time::timeout(SOON, told).await.expect("every watch is told the end");
+    tokio::time::timeout(SOON, told)
+        .await
+        .expect("every watch is told the end");
 }
