@@ -231,10 +231,15 @@ impl Actor {
     /// The store ended a watch, or did not take it.
     fn cancelled(&mut self, id: i64, message: &WatchResponse) {
         let failure = refused(message.cancel_reason());
-        if message.compact_revision() == 0 && failure.reason == Reason::Token {
+        if message.compact_revision() != 0 {
+            // The stream fell behind a compaction. Not every watch that lost events is told so (etcd lets the others jump
+            // over them), so all begin anew.
+            tracing::debug!("a compaction has overtaken the watch stream");
+            self.drop_stream();
+        } else if failure.reason == Reason::Token {
             // Old watches outlive their token, new ones do not: a new stream logs in again.
             self.lose_stream(true);
-        } else if message.compact_revision() == 0 && !failure.is_transient() {
+        } else if !failure.is_transient() {
             self.refuse(id, failure);
         } else {
             self.ask_again(id);
@@ -251,8 +256,6 @@ impl Actor {
         let id = self.next_id;
         self.next_id += 1;
         watch.phase = Phase::Creating;
-        // It keeps the id of one that it ended because of a compaction.
-        stream.cancel(old);
         stream.create(&self.space, id, &watch.target);
         self.asked.push_back(id);
         self.tickets.insert(watch.ticket, id);
