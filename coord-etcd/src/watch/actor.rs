@@ -208,6 +208,8 @@ impl Actor {
 
     fn message(&mut self, message: WatchResponse) {
         let revision = message.header().map_or(0, |header| unsigned(header.revision()));
+        // No read takes back what a watch has told.
+        self.pool.saw(revision);
         if message.created() {
             let Some(id) = self.asked.pop_front() else { return };
             if message.canceled() {
