@@ -6,6 +6,7 @@ use etcd_client::{
 };
 
 use crate::core::Core;
+use crate::entries::found;
 use crate::failure::{Failure, Reason};
 use crate::keyspace::{named, signed, unsigned};
 use crate::pool::{Call, Link, Repeat, Revision};
@@ -165,17 +166,16 @@ impl Core {
                 let holder = named(attempt.key.clone(), holder);
                 Err(error(create, ErrorKind::AlreadyExists(Box::new(holder))))
             }
-            (None, None) => {
-                let ephemeral = outcome.parents.iter().find(|parent| parent.lease() != 0);
-                let ephemeral = ephemeral.and_then(|parent| self.space.key(parent.key()));
-                Err(error(
-                    create,
-                    match ephemeral {
-                        Some(parent) => ErrorKind::EphemeralParent(parent),
-                        None => ErrorKind::Refused("the store gave no reason".into()),
-                    },
-                ))
-            }
+            (None, None) => Err(error(create, self.bad_parent(&outcome.parents))),
+        }
+    }
+
+    /// Why a create is refused although nothing holds its name.
+    fn bad_parent(&self, parents: &[KeyValue]) -> ErrorKind {
+        let ephemeral = parents.iter().find(|parent| parent.lease() != 0);
+        match ephemeral.and_then(|parent| self.space.key(parent.key())) {
+            Some(parent) => ErrorKind::EphemeralParent(parent),
+            None => ErrorKind::Refused("the store gave no reason".into()),
         }
     }
 
@@ -183,12 +183,17 @@ impl Core {
     async fn make_high_parents(&self, attempt: &Attempt<'_>, call: Call) -> Result<(), Failure> {
         let high = attempt.parents.get(MOST_PARENTS..).unwrap_or_default();
         for parents in high.rchunks(MOST_PARENTS) {
-            self.pool
+            let answer = self
+                .pool
                 .call(call.repeat(Repeat::Freely), |link: Arc<Link>| async move {
                     let names = || parents.iter().map(|parent| self.space.name(parent));
+                    let keys_only = || Some(GetOptions::new().with_keys_only());
                     let when: Vec<_> = names().map(|name| Compare::lease(name, CompareOp::Equal, 0)).collect();
                     let then: Vec<_> = names().map(|name| TxnOp::txn(make_missing(&name))).collect();
-                    link.kv().txn(Txn::new().when(when).and_then(then)).await
+                    let otherwise: Vec<_> = names().map(|name| TxnOp::get(name, keys_only())).collect();
+                    link.kv()
+                        .txn(Txn::new().when(when).and_then(then).or_else(otherwise))
+                        .await
                 })
                 .await
                 // The entry itself was not asked for yet.
@@ -199,6 +204,9 @@ impl Core {
                     },
                     _ => failure,
                 })?;
+            if !answer.succeeded() {
+                return Err(Failure::new(Class::Definite, self.bad_parent(&found(&answer))));
+            }
         }
         Ok(())
     }

@@ -11,6 +11,9 @@ use crate::keyspace::{named, signed, unsigned};
 use crate::listing;
 use crate::pool::{Call, Link, Repeat};
 
+/// etcd's word for "no limit".
+const ALL: i64 = 0;
+
 impl Core {
     pub(crate) async fn get(&self, key: &Key, call: Call) -> Result<Option<Entry>> {
         driver::check_entry_key(Operation::Get, key)?;
@@ -124,26 +127,44 @@ impl Core {
         let (name, created) = (self.space.name(key), signed(entry.created));
         let (first, end) = self.space.sequential(&parent);
         let (name, first, end) = (name.as_str(), first.as_str(), end.as_str());
-        let answer = self
-            .pool
-            .call(self.reading(call), |link: Arc<Link>| async move {
-                let before = GetOptions::new()
-                    .with_range(end)
-                    .with_max_create_revision(created - 1)
-                    .with_sort(SortTarget::Create, SortOrder::Descend)
-                    .with_limit(1)
-                    .with_keys_only();
-                let txn = Txn::new()
-                    .when([Compare::create_revision(name, CompareOp::Equal, created)])
-                    .and_then([TxnOp::get(name, None), TxnOp::get(first, Some(before))]);
-                link.kv().txn(txn).await
-            })
-            .await
-            .map_err(|failure| failure.into_error(Operation::Standing, Some(key)))?;
-        let mut found = found(&answer).into_iter();
-        let own = found.next().map(|kv| named(key.clone(), kv));
-        let predecessor = found.next().and_then(|kv| self.space.key(kv.key()));
-        Ok(Standing { own, predecessor })
+        let mut limit = 1;
+        loop {
+            let answer = self
+                .pool
+                .call(self.reading(call), |link: Arc<Link>| async move {
+                    let before = GetOptions::new()
+                        .with_range(end)
+                        .with_max_create_revision(created - 1)
+                        .with_sort(SortTarget::Create, SortOrder::Descend)
+                        .with_limit(limit)
+                        .with_keys_only();
+                    let txn = Txn::new()
+                        .when([Compare::create_revision(name, CompareOp::Equal, created)])
+                        .and_then([TxnOp::get(name, None), TxnOp::get(first, Some(before))]);
+                    link.kv().txn(txn).await
+                })
+                .await
+                .map_err(|failure| failure.into_error(Operation::Standing, Some(key)))?;
+            let mut found = found(&answer).into_iter();
+            let own = found.next().map(|kv| named(key.clone(), kv));
+            let (mut nearest, mut any) = (None, false);
+            for kv in found {
+                any = true;
+                nearest = self.space.key(kv.key()).filter(|key| key.is_child_of(&parent));
+                if nearest.is_some() {
+                    break;
+                }
+            }
+            // What others put there, or below such a name, is no sibling; but one may stand behind it. So look at all.
+            if nearest.is_none() && any && limit != ALL {
+                limit = ALL;
+                continue;
+            }
+            return Ok(Standing {
+                own,
+                predecessor: nearest,
+            });
+        }
     }
 
     /// A read that is no older than anything this coordinator has seen.

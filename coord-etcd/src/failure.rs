@@ -12,6 +12,9 @@ pub(crate) struct Failure {
     pub(crate) reason: Reason,
 }
 
+/// How the client tells of a keep-alive for a lease that there is not.
+pub(crate) const LEASE_NOT_FOUND: &str = "lease not found";
+
 /// What the driver itself reacts to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
@@ -45,13 +48,25 @@ impl Failure {
         Failure::new(class, ErrorKind::DeadlineExceeded(limit))
     }
 
+    /// An earlier attempt of the same call tells more than that the last one was too late.
+    pub(crate) fn after(self, earlier: Option<&Failure>) -> Failure {
+        let kind = match (self.kind, earlier.map(|earlier| &earlier.kind)) {
+            (ErrorKind::DeadlineExceeded(limit), Some(ErrorKind::Unavailable(what))) => {
+                ErrorKind::Unavailable(format!("no answer within {limit:?}, and before that: {what}"))
+            }
+            (kind, _) => kind,
+        };
+        Failure { kind, ..self }
+    }
+
     /// What `error` means for a request that left (`sent`) or did not.
     pub(crate) fn of(error: &etcd_client::Error, sent: bool) -> Failure {
         match error {
             etcd_client::Error::GRpcStatus(status) => of_status(status, sent),
-            etcd_client::Error::LeaseKeepAliveError(_) => Failure {
+            // The client says the same kind of error when its stream is dead.
+            etcd_client::Error::LeaseKeepAliveError(what) if what == LEASE_NOT_FOUND => Failure {
                 class: Class::Definite,
-                kind: ErrorKind::Refused("lease not found".into()),
+                kind: ErrorKind::Refused(LEASE_NOT_FOUND.into()),
                 reason: Reason::LeaseNotFound,
             },
             other => Failure::unavailable(unsettled(sent), other.to_string()),
@@ -82,6 +97,10 @@ fn of_status(status: &Status, sent: bool) -> Failure {
     let said = text.strip_prefix("etcdserver: ").unwrap_or(text).to_owned();
     let definite = |kind: ErrorKind| Failure::new(Class::Definite, kind);
     let has = |part: &str| text.contains(part);
+    // Made here and not by the server: the connection broke, whatever code tonic finds for the way in which it did.
+    if std::error::Error::source(status).is_some() {
+        return Failure::unavailable(unsettled(sent), connection_trouble(status, said));
+    }
     match status.code() {
         // Refused before it was executed.
         Code::Unavailable if has("no leader") || has("not supported for learner") => {
@@ -174,5 +193,25 @@ mod tests {
             ),
             Class::Definite
         );
+    }
+
+    #[test]
+    fn a_connection_that_breaks_settles_nothing() {
+        for code in [Code::ResourceExhausted, Code::PermissionDenied, Code::Internal] {
+            // So tonic tells of GOAWAY and RST_STREAM with ENHANCE_YOUR_CALM, INADEQUATE_SECURITY and others.
+            let mut status = Status::new(code, "h2 protocol error: http2 error");
+            status.set_source(std::sync::Arc::new(std::io::Error::other("stream closed because of …")));
+            let class = |sent| Failure::of(&etcd_client::Error::GRpcStatus(status.clone()), sent).class;
+            assert_eq!(
+                (class(true), class(false)),
+                (Class::Unknown, Class::NotSent),
+                "{code:?}"
+            );
+        }
+        let dead = etcd_client::Error::LeaseKeepAliveError("channel closed".into());
+        assert_eq!(Failure::of(&dead, true).reason, Reason::Other);
+        assert_eq!(Failure::of(&dead, true).class, Class::Unknown);
+        let gone = etcd_client::Error::LeaseKeepAliveError(LEASE_NOT_FOUND.into());
+        assert_eq!(Failure::of(&gone, true).reason, Reason::LeaseNotFound);
     }
 }

@@ -2,11 +2,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use coord_api::{Env, Error, ErrorKind, Grant, Instant, Key, LeaseId, Operation, Result, driver};
+use coord_api::{Class, Env, Error, ErrorKind, Grant, Instant, Key, LeaseId, Operation, Result, driver};
 use etcd_client::{LeaseGrantOptions, ResponseHeader};
 
 use crate::core::Core;
-use crate::failure::{Failure, Reason};
+use crate::failure::{Failure, LEASE_NOT_FOUND, Reason};
 use crate::keyspace::{signed, unsigned};
 use crate::pool::{Call, Link, Repeat, Revision};
 
@@ -113,7 +113,8 @@ impl Core {
         let now = self.env.now();
         self.leases.remember(lease, now + ttl, now);
         let granted = self.grant_lease(lease, seconds, call).await.map_err(|failure| {
-            if !failure.is_transient() {
+            // What never left is nothing for close to revoke.
+            if failure.class != Class::Unknown {
                 self.leases.forget(lease);
             }
             failure.into_error(Operation::Grant, None)
@@ -148,7 +149,18 @@ impl Core {
                     valid_until: sent + ttl,
                 })
             }
-            Err(failure) if failure.reason == Reason::LeaseExists => self.renew_lease(lease, call).await,
+            // Granted, whatever comes of the question until when.
+            Err(failure) if failure.reason == Reason::LeaseExists => {
+                self.renew_lease(lease, call)
+                    .await
+                    .map_err(|failure| match failure.is_transient() {
+                        true => Failure {
+                            class: Class::Unknown,
+                            ..failure
+                        },
+                        false => failure,
+                    })
+            }
             Err(failure) => Err(failure),
         }
     }
@@ -174,7 +186,7 @@ impl Core {
             .call(call.repeat(Repeat::Freely), |link: Arc<Link>| async move {
                 // A leader may answer "not found" before it has applied the grant; after a write has gone through, no more.
                 match self.keep_alive_proven(&link, lease).await {
-                    Err(etcd_client::Error::LeaseKeepAliveError(_)) => {
+                    Err(etcd_client::Error::LeaseKeepAliveError(what)) if what == LEASE_NOT_FOUND => {
                         link.kv().delete(self.space.nothing(), None).await?;
                         self.keep_alive_proven(&link, lease).await
                     }
@@ -202,7 +214,7 @@ impl Core {
             keeper.keep_alive().await?;
             let answer = answers.message().await?.ok_or_else(closed)?;
             if answer.ttl() <= 0 {
-                return Err(etcd_client::Error::LeaseKeepAliveError("lease not found".into()));
+                return Err(etcd_client::Error::LeaseKeepAliveError(LEASE_NOT_FOUND.into()));
             }
             let mut write = kv.delete(self.space.nothing(), None).await?;
             let term = |header: Option<&ResponseHeader>| header.map(ResponseHeader::raft_term);

@@ -197,7 +197,7 @@ impl Pool {
                                 let class = if sent { Class::Unknown } else { Class::NotSent };
                                 Failure { class, ..last }
                             }
-                            _ => Failure::deadline(sent, call.limit),
+                            last => Failure::deadline(sent, call.limit).after(last.as_ref()),
                         });
                     }
                     if round.len() == 0 && (flights.is_empty() || call.repeat != Repeat::Once) {

@@ -190,7 +190,8 @@ impl Actor {
                     self.asked.push_back(id);
                 }
                 self.tickets.insert(ticket, id);
-                self.watches.insert(id, Subscription::new(target, sender, ready));
+                self.watches
+                    .insert(id, Subscription::new(target, sender, ready, ticket));
             }
             Some(Command::Cancel(ticket)) => {
                 if let Some(id) = self.tickets.remove(&ticket)
@@ -207,12 +208,14 @@ impl Actor {
 
     fn message(&mut self, message: WatchResponse) {
         let revision = message.header().map_or(0, |header| unsigned(header.revision()));
+        // No read takes back what a watch has told.
+        self.pool.saw(revision);
         if message.created() {
             let Some(id) = self.asked.pop_front() else { return };
             if message.canceled() {
                 self.cancelled(id, &message);
             } else if let Some(watch) = self.watches.get_mut(&id) {
-                watch.phase = Phase::Reading(revision, Vec::new());
+                watch.phase = Phase::Reading(revision, BTreeMap::new());
                 self.to_read.insert(id);
             }
             return;
@@ -230,21 +233,40 @@ impl Actor {
     /// The store ended a watch, or did not take it.
     fn cancelled(&mut self, id: i64, message: &WatchResponse) {
         let failure = refused(message.cancel_reason());
-        if message.compact_revision() == 0 && failure.reason == Reason::Token {
+        if message.compact_revision() != 0 {
+            // The stream fell behind a compaction. Not every watch that lost events is told so (etcd lets the others jump
+            // over them), so all begin anew.
+            tracing::debug!("a compaction has overtaken the watch stream");
+            self.drop_stream();
+        } else if failure.reason == Reason::Token {
             // Old watches outlive their token, new ones do not: a new stream logs in again.
             self.lose_stream(true);
-        } else if message.compact_revision() == 0 && !failure.is_transient() {
+        } else if !failure.is_transient() {
             self.refuse(id, failure);
-        } else if let (Some(watch), Some(stream)) = (self.watches.get_mut(&id), &self.stream) {
-            watch.phase = Phase::Creating;
-            stream.create(&self.space, id, &watch.target);
-            self.asked.push_back(id);
+        } else {
+            self.ask_again(id);
         }
     }
 
+    /// Under a new id: etcd does not take one twice on a stream, and what is still being read for the old one does not
+    /// show what happened until the new watch was there.
+    fn ask_again(&mut self, old: i64) {
+        let Some(stream) = &self.stream else { return };
+        let Some(mut watch) = self.watches.remove(&old) else {
+            return;
+        };
+        let id = self.next_id;
+        self.next_id += 1;
+        watch.phase = Phase::Creating;
+        stream.create(&self.space, id, &watch.target);
+        self.asked.push_back(id);
+        self.tickets.insert(watch.ticket, id);
+        self.watches.insert(id, watch);
+    }
+
     fn refuse(&mut self, id: i64, failure: Failure) {
-        self.tickets.retain(|_, other| *other != id);
         if let Some(watch) = self.watches.remove(&id) {
+            self.tickets.remove(&watch.ticket);
             watch.refuse(failure);
         }
     }
@@ -253,7 +275,8 @@ impl Actor {
         while self.reads.len() < READS && !self.to_read.is_empty() && self.read_after <= self.pool.env.now() {
             let mut keys: Vec<(i64, Key)> = Vec::new();
             let mut at_least = 0;
-            while keys.len() < BATCH {
+            // Each list is a read of its own.
+            while keys.len() < BATCH && self.reads.len() < READS {
                 let Some(id) = self.to_read.pop_first() else { break };
                 let Some(watch) = self.watches.get(&id).filter(|watch| !watch.is_cancelled()) else {
                     continue;
@@ -311,7 +334,7 @@ impl Actor {
             Ok((states, revision)) => {
                 for (id, entries) in states {
                     if let Some(watch) = self.watches.get_mut(&id) {
-                        watch.state(&self.space, entries, revision);
+                        watch.state(entries, revision);
                     }
                 }
             }
@@ -342,5 +365,39 @@ impl Actor {
         self.to_read.clear();
         // What they would tell is older than the next stream.
         self.reads = FuturesUnordered::new();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::EtcdConfig;
+    use coord_api::Env;
+    use coord_api::driver::mailbox;
+    use tokio::sync::oneshot;
+
+    #[tokio::test]
+    async fn states_are_read_a_few_at_a_time() {
+        let space = Keyspace::new(&Key::root());
+        let pool = Pool::open(&EtcdConfig::new(["127.0.0.1:1"]), Env::system(), &space).unwrap();
+        let (_commands, inbox) = mpsc::unbounded_channel();
+        let mut actor = Actor::new(pool, space, inbox);
+        let mut readers = Vec::new();
+        for (id, ticket) in (2..1002).zip(0..) {
+            let key = Key::new(format!("/dir/{id}")).unwrap();
+            let target = match id % 2 {
+                0 => Target::Children(key),
+                _ => Target::Key(key),
+            };
+            let ((sender, watch), (ready, told)) = (mailbox(|| {}), oneshot::channel());
+            let mut subscription = Subscription::new(target, sender, ready, ticket);
+            subscription.phase = Phase::Reading(1, BTreeMap::new());
+            actor.watches.insert(id, subscription);
+            actor.to_read.insert(id);
+            readers.push((watch, told));
+        }
+        actor.start_reads();
+        assert!((1..=READS + 1).contains(&actor.reads.len()), "{}", actor.reads.len());
+        assert!(actor.to_read.len() > 900);
     }
 }

@@ -6,13 +6,15 @@ use etcd_client::{Event, KeyValue};
 use tokio::sync::oneshot;
 
 use crate::failure::Failure;
-use crate::keyspace::{Keyspace, unsigned};
+use crate::keyspace::{Keyspace, named, unsigned};
 
 /// One watch, over all the streams that it lives through.
 pub(super) struct Subscription {
     pub(super) target: Target,
     sender: WatchSender,
     ready: Option<oneshot::Sender<Result<(), Failure>>>,
+    /// The name under which the reader cancels it.
+    pub(super) ticket: u64,
     pub(super) phase: Phase,
     /// What the reader knows to be there, and when it was created: a deletion does not tell that.
     known: BTreeMap<Key, u64>,
@@ -21,8 +23,8 @@ pub(super) struct Subscription {
 pub(super) enum Phase {
     /// Asked for, or waiting for a stream.
     Creating,
-    /// Live at the store since this revision; the state is being read, and events wait.
-    Reading(u64, Vec<KeyValue>),
+    /// Live at the store since this revision; the state is being read, and the last event of each key waits.
+    Reading(u64, BTreeMap<Key, KeyValue>),
     /// State delivered as of this revision; later events follow.
     Live(u64),
 }
@@ -32,11 +34,13 @@ impl Subscription {
         target: Target,
         sender: WatchSender,
         ready: oneshot::Sender<Result<(), Failure>>,
+        ticket: u64,
     ) -> Subscription {
         Subscription {
             target,
             sender,
             ready: Some(ready),
+            ticket,
             phase: Phase::Creating,
             known: BTreeMap::new(),
         }
@@ -44,26 +48,29 @@ impl Subscription {
 
     pub(super) fn events(&mut self, space: &Keyspace, events: &[Event]) {
         for kv in events.iter().filter_map(Event::kv) {
+            let Some(key) = space.key(kv.key()).filter(|key| self.target.covers(key)) else {
+                continue;
+            };
             match &mut self.phase {
                 Phase::Creating => {}
-                Phase::Reading(_, waiting) => waiting.push(kv.clone()),
-                Phase::Live(since) if unsigned(kv.mod_revision()) > *since => self.event(space, kv.clone()),
+                Phase::Reading(_, waiting) => drop(waiting.insert(key, kv.clone())),
+                Phase::Live(since) if unsigned(kv.mod_revision()) > *since => self.event(key, kv.clone()),
                 Phase::Live(_) => {}
             }
         }
     }
 
     /// The state as of `revision`, and what happened after it.
-    pub(super) fn state(&mut self, space: &Keyspace, entries: Vec<Entry>, revision: u64) {
+    pub(super) fn state(&mut self, entries: Vec<Entry>, revision: u64) {
         let waiting = match std::mem::replace(&mut self.phase, Phase::Live(revision)) {
             Phase::Reading(_, waiting) => waiting,
-            _ => Vec::new(),
+            _ => BTreeMap::new(),
         };
         self.known = entries.iter().map(|entry| (entry.key.clone(), entry.created)).collect();
         self.sender.state(entries);
-        for kv in waiting {
+        for (key, kv) in waiting {
             if unsigned(kv.mod_revision()) > revision {
-                self.event(space, kv);
+                self.event(key, kv);
             }
         }
         if let Some(ready) = self.ready.take() {
@@ -71,16 +78,14 @@ impl Subscription {
         }
     }
 
-    fn event(&mut self, space: &Keyspace, kv: KeyValue) {
-        let Some(key) = space.key(kv.key()).filter(|key| self.target.covers(key)) else {
-            return;
-        };
+    fn event(&mut self, key: Key, kv: KeyValue) {
         // Only a deletion has no create revision. (The event's own type cannot be read safely.)
         if kv.create_revision() == 0 {
             if let Some(created) = self.known.remove(&key) {
                 self.sender.delete(key, created);
             }
-        } else if let Some(entry) = space.entry(kv) {
+        } else {
+            let entry = named(key.clone(), kv);
             self.known.insert(key, entry.created);
             self.sender.put(entry);
         }

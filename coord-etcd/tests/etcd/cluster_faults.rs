@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use coord_api::{Class, Coordinator, CoordinatorExt, Expect, Target};
+use coord_api::{Class, Coordinator, CoordinatorExt, Expect, Target, WatchEvent};
 use coord_etcd::EtcdCoordinator;
 use coord_harness::{EtcdCluster, Proxy, eventually};
 use futures::future::join_all;
@@ -293,4 +293,45 @@ async fn one_healthy_endpoint_among_dead_black_holed_and_lagging_ones() {
             .unwrap();
         client.close().await.unwrap();
     }
+}
+
+/// Two stores that know nothing of each other stand for a member and for one that lags behind it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_watch_has_told_no_read_takes_back() {
+    let (ahead, behind) = (nodes(1).await, nodes(1).await);
+    let write = async |etcd: &EtcdCluster, values: std::ops::RangeInclusive<u32>| {
+        let writer = client(etcd.endpoints(), SOON);
+        for value in values {
+            match writer.update(&key("/k"), value.to_string().into(), Expect::Any).await {
+                Err(error) if error.is_not_found() => {
+                    writer.create_persistent(&key("/k"), value.to_string()).await.unwrap();
+                }
+                updated => drop(updated.unwrap()),
+            }
+        }
+    };
+    write(&ahead, 1..=1).await;
+    write(&behind, 1..=20).await;
+    let reader = client([ahead.endpoints(), behind.endpoints()].concat(), SOON);
+    behind.node(0).pause();
+    let mut watch = reader.watch(&Target::Key(key("/k"))).await.unwrap();
+    let Some(Ok(WatchEvent::State(entries))) = watch.next().await else {
+        panic!("no state")
+    };
+    assert_eq!(entries[0].value, "1");
+    write(&ahead, 2..=40).await;
+    loop {
+        match watch.next().await.unwrap().unwrap() {
+            WatchEvent::Put(entry) if entry.value == "40" => break,
+            WatchEvent::Resync(entries) if entries[0].value == "40" => break,
+            _ => {}
+        }
+    }
+    behind.node(0).resume();
+    ahead.node(0).pause();
+    let error = reader
+        .get(&key("/k"))
+        .await
+        .expect_err("only an old state is to be had");
+    assert_eq!(error.class(), Class::NotSent, "{error:?}");
 }

@@ -67,3 +67,23 @@ async fn an_abandoned_create_leaves_no_ghost() {
         client.close().await.unwrap();
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_ephemeral_parent_is_refused_however_far_up() {
+    let etcd = nodes(1).await;
+    let client = client(etcd.endpoints(), SOON);
+    let lease = client.grant(Duration::from_secs(60)).await.unwrap().lease;
+    let ephemeral = client.create_ephemeral(&key("/e"), "x", lease).await.unwrap();
+    // The parents of the second do not fit into one transaction.
+    for levels in [50, 150] {
+        let deep = key(&format!("/e{}", "/d".repeat(levels)));
+        let error = client.create_persistent(&deep, "x").await.unwrap_err();
+        assert_eq!(
+            error.kind(),
+            &ErrorKind::EphemeralParent(ephemeral.key.clone()),
+            "{levels}"
+        );
+        assert!(error.is_definite(), "{levels}: {error:?}");
+        assert_eq!(client.get(&deep).await.unwrap(), None, "{levels}");
+    }
+}

@@ -4,6 +4,7 @@ mod cluster_faults;
 mod conformance;
 mod creates;
 mod economy;
+mod foreign_keys;
 mod leases;
 mod security;
 mod server_faults;

@@ -55,6 +55,16 @@ async fn starts_while_the_store_is_down() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn grants_that_never_left_are_nothing_to_revoke() {
+    let etcd = nodes(1).await;
+    etcd.node(0).kill();
+    let client = client(etcd.endpoints(), LIMIT);
+    let error = client.grant(Duration::from_secs(60)).await.unwrap_err();
+    assert_eq!(error.class(), Class::NotSent, "{error:?}");
+    client.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lease_revoked_by_somebody_else_is_lost() {
     let etcd = nodes(1).await;
     let work = AtWork::start(client(etcd.endpoints(), LIMIT)).await;

@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use coord_api::{Class, Coordinator, CoordinatorExt, Expect, Target, WatchEvent};
 use coord_harness::{Direction, Flow, Proxy};
+use futures::future::join_all;
 
-use crate::support::{LIMIT, SOON, behind_a_proxy, client, key, nodes};
+use crate::support::{LIMIT, SOON, behind_a_proxy, client, key, nodes, proxies};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn black_hole() {
@@ -156,4 +157,42 @@ async fn silence_on_the_watch_stream_is_noticed_within_two_seconds() {
         took < Duration::from_millis(3500),
         "noticed and healed only after {took:?}"
     );
+}
+
+/// The stream lives, but the server gets no further than its buffers, and compacts what some watches have yet to be told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watches_that_a_compaction_overtakes_on_a_living_stream_go_on() {
+    const WATCHES: usize = 3000;
+    let etcd = nodes(1).await;
+    let (ways, endpoints) = proxies(&etcd).await;
+    let reader = client(endpoints, SOON);
+    let writer = client(etcd.endpoints(), SOON);
+    let entry = writer.create_persistent(&key("/k"), "0").await.unwrap();
+    let target = Target::Key(entry.key.clone());
+    let watches = join_all((0..WATCHES).map(|_| reader.watch(&target))).await;
+    ways[0].set(Direction::ToClient, Flow::Hold);
+    for _ in 0..3 {
+        let value = vec![b'x'; 8192];
+        writer.update(&entry.key, value.into(), Expect::Any).await.unwrap();
+    }
+    let revision = writer.create_persistent(&key("/late"), "x").await.unwrap().created;
+    etcd.etcdctl(&["compact", &revision.to_string()]).await;
+    ways[0].pass();
+    writer.update(&entry.key, "end".into(), Expect::Any).await.unwrap();
+    let told = join_all(watches.into_iter().map(async |watch| {
+        let mut watch = watch.unwrap();
+        loop {
+            let entries = match watch.next().await.unwrap().unwrap() {
+                WatchEvent::State(entries) | WatchEvent::Resync(entries) => entries,
+                WatchEvent::Put(entry) => vec![entry],
+                WatchEvent::Delete { .. } => vec![],
+            };
+            if entries.iter().any(|entry| entry.value == "end") {
+                return;
+            }
+        }
+    }));
+    tokio::time::timeout(SOON, told)
+        .await
+        .expect("every watch is told the end");
 }
