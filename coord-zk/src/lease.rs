@@ -68,7 +68,7 @@ impl Lease {
             return Err(Lost);
         }
         state.answered = state.answered.max(now);
-        state.proof.answered(sent);
+        state.proof.answered(sent, now);
         drop(state);
         Ok(self.grant())
     }
