@@ -181,17 +181,21 @@ impl From<Barrier> for zookeeper_client::Error {
     }
 }
 
-/// The transaction behind [`Conn::barrier`]; it has left when this returns. One that fails is a transaction, too: its
-/// refusal goes through the quorum.
+/// The transaction behind [`Conn::barrier`]; it has left when this returns.
 pub(crate) fn commit_check<'a>(client: &'a Client) -> impl Future<Output = Result<(), Barrier>> + Send + use<'a> {
     let mut writer = client.new_multi_writer();
     let commit = writer.add_check_version("/", -1).map(|()| writer.commit());
-    async move {
-        match commit.map_err(Barrier::Lost)?.await {
-            Err(MultiWriteError::RequestFailed { source }) if faults::is_ambiguous(&source) => {
-                Err(Barrier::Lost(source))
-            }
-            _ => Ok(()),
+    async move { executed(commit.map_err(Barrier::Lost)?.await) }
+}
+
+/// One whose check fails is a transaction, too: its refusal goes through the quorum. One that is not accepted at all (a
+/// server that throttles, a session that is being closed or has moved) proves nothing.
+fn executed<T>(answer: Result<T, MultiWriteError>) -> Result<(), Barrier> {
+    match answer {
+        Ok(_) => Ok(()),
+        Err(MultiWriteError::OperationFailed { source, .. }) if faults::is_refusal(&source) => Ok(()),
+        Err(MultiWriteError::OperationFailed { source, .. } | MultiWriteError::RequestFailed { source }) => {
+            Err(Barrier::Lost(source))
         }
     }
 }
@@ -209,4 +213,23 @@ pub(crate) async fn ended(mut states: StateWatcher) -> SessionState {
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use zookeeper_client::Error as ZkError;
+
+    use super::*;
+
+    #[test]
+    fn only_what_went_through_the_quorum_is_a_barrier() {
+        let request = |source| executed::<()>(Err(MultiWriteError::RequestFailed { source }));
+        let check = |source| executed::<()>(Err(MultiWriteError::OperationFailed { index: 0, source }));
+        assert!(executed(Ok(())).is_ok());
+        // The root is gone, or not ours: the leader looked, and said so in order.
+        assert!(check(ZkError::NoNode).is_ok() && check(ZkError::NoAuth).is_ok());
+        assert!(request(ZkError::ConnectionLoss).is_err());
+        assert!(request(ZkError::Throttled).is_err() && check(ZkError::Throttled).is_err());
+        assert!(check(ZkError::SessionExpired).is_err() && check(ZkError::SessionMoved).is_err());
+    }
 }

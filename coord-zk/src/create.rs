@@ -9,7 +9,7 @@ use crate::faults;
 use crate::guard::{self, Moved};
 use crate::inner::{Inner, Route};
 use crate::known::Incarnation;
-use crate::lease::Lease;
+use crate::lease::{Lease, Place};
 use crate::nonces::{Abandoned, Nonces};
 use crate::read;
 use crate::{envelope, names};
@@ -31,18 +31,23 @@ impl Inner {
             _ => Ok(create.key.clone()),
         }
         .map_err(|invalid| call.definite(ErrorKind::InvalidKey(invalid)))?;
-        self.carry(call, &lease, &place).await?;
+        let counted = self.carry(call, &lease, &place).await?;
         let made = match create.mode {
             CreateMode::Sequential(_) => self.create_sequential(call, &route, &lease, create, &place).await,
             _ => self.create_fixed(call, &route, create, ZkMode::Ephemeral).await,
         };
         match &made {
             Ok(entry) if entry.key != place => {
-                lease.release(&place);
-                // There is room: the place was counted for it.
-                let _ = lease.carry(&entry.key, self.path_bytes(&entry.key));
+                lease.carries_now(&entry.key, self.path_bytes(&entry.key));
+                counted.nothing_there();
             }
-            Err(error) if !error.is_unknown() => lease.release(&place),
+            Err(error) if !error.is_unknown() => {
+                counted.nothing_there();
+                // What another create of ours put there is counted for that one; what stands there now is not ours.
+                if matches!(error.kind(), ErrorKind::AlreadyExists(entry) if entry.lease != Some(id)) {
+                    lease.release(&place);
+                }
+            }
             _ => {}
         }
         made
@@ -171,6 +176,8 @@ impl Inner {
                         call.settled();
                         lease.nonces.settled(nonce);
                         if let Some(entry) = found {
+                            // The caller learns of it now: later reads must not be older.
+                            self.fresh.moved_elsewhere();
                             return Ok(entry);
                         }
                     }
@@ -246,9 +253,9 @@ impl Inner {
     }
 
     /// Counts the path on the lease; when it seems full, asks the server what is really there.
-    async fn carry(&self, call: &Call, lease: &Lease, place: &Key) -> Result<()> {
-        if lease.carry(place, self.path_bytes(place)).is_ok() {
-            return Ok(());
+    async fn carry(&self, call: &Call, lease: &Arc<Lease>, place: &Key) -> Result<Place> {
+        if let Ok(counted) = lease.carry(place, self.path_bytes(place)) {
+            return Ok(counted);
         }
         let answer = lease
             .conn

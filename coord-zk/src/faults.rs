@@ -19,6 +19,11 @@ pub(crate) fn is_ambiguous(error: &ZkError) -> bool {
     )
 }
 
+/// Whether the leader looked at what was asked, and refused it.
+pub(crate) fn is_refusal(error: &ZkError) -> bool {
+    !is_ambiguous(error) && !matches!(error, ZkError::Throttled | ZkError::NotReadOnly)
+}
+
 /// Whether it is one operation of a transaction that failed, and which: then nothing of it was executed.
 pub(crate) fn failed_operation(error: &MultiWriteError) -> Option<(usize, &ZkError)> {
     match error {

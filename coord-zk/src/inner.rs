@@ -85,6 +85,11 @@ impl Inner {
                     let lease = Arc::new(Lease::new(conn, sent, self.env.now()));
                     let id = lease.id;
                     self.leases.add(&self.env, lease);
+                    if self.closed.is_cancelled() {
+                        // Too late for the close to end it.
+                        let _ = self.leases.end(&self.env, &self.config, id).await;
+                        return Err(call.definite(ErrorKind::Closed));
+                    }
                     return Ok(id);
                 }
                 Err(error @ ZkError::AuthFailed) => return Err(call.refused(&error)),

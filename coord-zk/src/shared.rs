@@ -48,8 +48,11 @@ impl Shared {
                     return conn.clone();
                 }
                 tokio::select! {
+                    biased;
                     Ok(()) = conn.connected() => return conn.clone(),
                     Ok(()) = current.changed() => continue,
+                    // This session is over, and the keeper is gone, too.
+                    else => {}
                 }
             }
             if current.changed().await.is_err() {

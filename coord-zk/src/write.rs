@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use bytes::Bytes;
 use coord_api::{Entry, ErrorKind, Expect, Key, Result, Version};
 use zookeeper_client::{Error as ZkError, MultiWriteError, MultiWriteResult, SessionId, Stat};
@@ -111,13 +113,18 @@ impl Inner {
                     if let Some((version, session)) = doubt.take() {
                         // A barrier says something only of its own session; before a new shared one comes into service,
                         // the old one is known to be gone, but a lease's may not be.
-                        let settled = conn.session().id() == session || !through_lease;
+                        let on_lease = route.lease().is_some_and(|lease| Arc::ptr_eq(&lease.conn, &conn));
+                        let settled = conn.session().id() == session || !(through_lease || on_lease);
                         if now != Some(version) || !settled {
                             let lost = "the answer was lost and the entry has changed since";
                             return Err(call.broken(ErrorKind::Unavailable(lost.into())));
                         }
                         // Not executed, and behind the barrier it never will be.
                         call.settled();
+                    }
+                    if route.lease().is_some() {
+                        // The caller may be told of it: later reads must not be older.
+                        self.fresh.moved_elsewhere();
                     }
                     match seen.entry {
                         Some((entry, incarnation)) if wanted.is_none_or(|wanted| wanted == entry.version) => {
@@ -227,7 +234,7 @@ impl Inner {
         }
     }
 
-    async fn conn_or_shared(&self, route: &Route) -> std::sync::Arc<Conn> {
+    async fn conn_or_shared(&self, route: &Route) -> Arc<Conn> {
         match route {
             Route::Lease(lease) if lease.conn.connected().await.is_ok() => lease.conn.clone(),
             _ => self.shared.conn().await,

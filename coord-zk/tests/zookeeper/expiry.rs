@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coord_api::{Coordinator, CoordinatorExt, Create, CreateMode, Env, Target, WatchEvent};
-use coord_harness::{ZkEnsemble, eventually};
+use coord_harness::{Proxy, ZkEnsemble, eventually};
 use coord_zk::ZkCoordinator;
 
-use crate::support::{self, HEAL, config, force_expiry, heals, keep, key, next, until_value};
+use crate::support::{self, HEAL, config, force_expiry, heals, keep, key, next, open, until_value};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_session_that_is_closed_from_outside_is_lost_and_everything_goes_on() {
@@ -124,4 +124,44 @@ async fn closing_and_dropping_leave_no_session_behind() {
         })
         .await;
     }
+}
+
+/// The call waits for a connection, and looks again only when whoever would bring one is gone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn closing_ends_a_call_that_waits_for_a_connection() {
+    let ensemble = support::ensemble(1).await;
+    let proxy = Proxy::start(ensemble.node(0).client_addr()).await;
+    let coordinator = open(config(proxy.addr().to_string()));
+    let name = key("/x");
+    coordinator.get(&name).await.unwrap();
+    let hasty = coordinator.within(Duration::from_millis(100));
+    proxy.cut();
+    eventually(HEAL, "the loss is noticed", async || hasty.get(&name).await.is_err()).await;
+    let mut waiting = std::pin::pin!(coordinator.get(&name));
+    assert!(futures::poll!(waiting.as_mut()).is_pending());
+    let _ = hasty.close().await;
+    let error = waiting.await.unwrap_err();
+    assert!(error.is_closed(), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_grant_during_a_close_leaves_no_lease_behind() {
+    let ensemble = support::ensemble(1).await;
+    let mut granted = 0;
+    for _ in 0..60 {
+        let zk = ZkCoordinator::open(config(ensemble.connect_string()), Env::system()).unwrap();
+        let coordinator: Arc<dyn Coordinator> = zk.clone();
+        coordinator.get(&key("/x")).await.unwrap();
+        let env = coordinator.env();
+        let close = async {
+            env.sleep(env.random_duration(Duration::from_millis(8))).await;
+            coordinator.close().await
+        };
+        let (closed, grant) = futures::join!(close, coordinator.grant(Duration::from_secs(4)));
+        closed.unwrap();
+        granted += usize::from(grant.is_ok());
+        // The first one is the shared one's.
+        assert!(zk.sessions().len() <= 1, "{granted} granted so far");
+    }
+    println!("{granted} of 60 granted");
 }

@@ -1,8 +1,9 @@
 //! Limits that come out as clear errors.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use coord_api::{CoordinatorExt, Create, CreateMode, ErrorKind};
+use coord_api::{Coordinator, CoordinatorExt, Create, CreateMode, ErrorKind, Key};
 use coord_harness::{Proxy, ZkEnsemble, ZkOptions};
 use coord_zk::ZkConfig;
 use futures::{StreamExt, TryStreamExt};
@@ -45,9 +46,7 @@ async fn a_lease_is_full_before_it_endangers_the_ensemble() {
     let coordinator = open(config(ensemble.connect_string()));
     let grant = coordinator.grant(TTL).await.unwrap();
     let _kept = keep(&coordinator, grant);
-    let folder = key(&format!("/{}/{}/{}", "a".repeat(250), "b".repeat(250), "c".repeat(250)));
-    coordinator.create_persistent(&folder, "").await.unwrap();
-    let name = |n: usize| folder.child(format!("{}{n:06}", "d".repeat(230))).unwrap();
+    let name = long_keys(&coordinator).await;
     // Just below the cap: 1,000 bytes each with what the driver adds.
     futures::stream::iter(0..980)
         .map(|n| {
@@ -83,7 +82,67 @@ async fn a_lease_is_full_before_it_endangers_the_ensemble() {
         .unwrap();
     coordinator.revoke(grant.lease).await.unwrap();
     heals(&coordinator).await;
-    assert_eq!(coordinator.children(&folder).await.unwrap().len(), 1);
+    assert_eq!(coordinator.children(&name(0).parent().unwrap()).await.unwrap().len(), 1);
+}
+
+/// Keys of 1,000 bytes each with what the driver adds, below a folder that is there.
+async fn long_keys(coordinator: &Arc<dyn Coordinator>) -> impl Fn(usize) -> Key + use<> {
+    let folder = key(&format!("/{}/{}/{}", "a".repeat(250), "b".repeat(250), "c".repeat(250)));
+    coordinator.create_persistent(&folder, "").await.unwrap();
+    move |n| folder.child(format!("{}{n:06}", "d".repeat(230))).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn creates_that_are_refused_make_no_room_on_a_full_lease() {
+    let ensemble = support::ensemble(1).await;
+    let coordinator = open(config(ensemble.connect_string()));
+    let grant = coordinator.grant(TTL).await.unwrap();
+    let _kept = keep(&coordinator, grant);
+    let name = long_keys(&coordinator).await;
+    futures::stream::iter(0..950)
+        .map(|n| {
+            let (coordinator, name) = (coordinator.clone(), name(n));
+            async move {
+                coordinator.create_ephemeral(&name, "", grant.lease).await.unwrap();
+                let again = coordinator.create_ephemeral(&name, "", grant.lease).await.unwrap_err();
+                assert!(matches!(again.kind(), ErrorKind::AlreadyExists(_)), "{again:?}");
+            }
+        })
+        .buffer_unordered(64)
+        .collect::<Vec<_>>()
+        .await;
+    for n in 950..1100 {
+        if let Err(error) = coordinator.create_ephemeral(&name(n), "", grant.lease).await {
+            assert_eq!(*error.kind(), ErrorKind::LeaseFull(grant.lease));
+            return;
+        }
+    }
+    panic!("no limit");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_does_not_fill_a_lease_beyond_its_limit() {
+    let ensemble = support::ensemble(1).await;
+    let coordinator = open(ZkConfig {
+        call_deadline: Duration::from_secs(30),
+        ..config(ensemble.connect_string())
+    });
+    let grant = coordinator.grant(TTL).await.unwrap();
+    let _kept = keep(&coordinator, grant);
+    let name = long_keys(&coordinator).await;
+    // All at once, and before there are guards: each has to be sent more than once.
+    let creates = (0..1600).map(|n| {
+        let (coordinator, name) = (coordinator.clone(), name(n));
+        async move { coordinator.create_ephemeral(&name, "", grant.lease).await }
+    });
+    let mut made = 0;
+    for created in futures::future::join_all(creates).await {
+        match created {
+            Ok(_) => made += 1,
+            Err(error) => assert_eq!(*error.kind(), ErrorKind::LeaseFull(grant.lease), "{error:?}"),
+        }
+    }
+    assert!(made <= 1010, "{made} entries of 1,000 bytes");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
