@@ -86,6 +86,12 @@ impl Floor {
     }
 }
 
+impl Drop for Floor {
+    fn drop(&mut self) {
+        self.following.iter().flatten().for_each(JoinHandle::abort);
+    }
+}
+
 pub(crate) struct BareEtcd {
     pub(crate) client: Etcd,
     pub(crate) lease: i64,
