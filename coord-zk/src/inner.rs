@@ -22,6 +22,9 @@ use crate::watch::Watches;
 /// Before something that failed without a visible reason is tried again.
 pub(crate) const AGAIN: Duration = Duration::from_millis(5);
 
+/// Hardly a server grants less, as two of its ticks.
+const SHORTEST: Duration = Duration::from_millis(200);
+
 const TOO_MANY: &str = "the servers accept no further connection from this address; each lease needs one: raise \
                         maxClientCnxns (60 by default) or use fewer leases";
 
@@ -71,6 +74,8 @@ impl Inner {
     }
 
     pub(crate) async fn grant(&self, call: &Call, ttl: Duration) -> Result<LeaseId> {
+        // The library gives a connect no more time than part of the session that is asked for.
+        let ttl = ttl.max(SHORTEST);
         let mut pause = Pause::new();
         let mut turned_away = false;
         loop {
