@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use coord_api::driver::WatchSender;
 use coord_api::{Entry, Key};
 use zookeeper_client::{Error as ZkError, EventType, OneshotWatcher};
@@ -5,6 +7,10 @@ use zookeeper_client::{Error as ZkError, EventType, OneshotWatcher};
 use super::{Broken, Source};
 use crate::conn::Conn;
 use crate::read;
+
+/// Who waited for a deletion most often stops watching then: within this time, no request is made in vain, and none in
+/// the way of what that one does next.
+const STILL_WATCHED: Duration = Duration::from_millis(2);
 
 /// Follows one key on one session.
 pub(super) async fn follow(source: &Source, conn: &Conn, key: &Key, sender: &WatchSender) -> Broken {
@@ -32,6 +38,7 @@ pub(super) async fn follow(source: &Source, conn: &Conn, key: &Key, sender: &Wat
             // asked: a hand-over waits for nothing else.
             (EventType::NodeDeleted, Some(seen)) => {
                 sender.delete(key.clone(), seen.created);
+                source.env.sleep(STILL_WATCHED).await;
                 Some(None)
             }
             (_, now) => Some(now),

@@ -71,7 +71,10 @@ fn print(name: &str, floors: &[(Floor, Vec<Duration>)], rows: &[Row]) {
     println!("\n| {name} | p50 | p90 | of the floor | target | calls |\n| --- | ---: | ---: | ---: | --- | ---: |");
     for (floor, times) in floors {
         let (p50, p90) = (quantile(times, 0.5), quantile(times, 0.9));
-        println!("| floor, {} bare clients | {p50:.0} µs | {p90:.0} µs | 1 | | |", floor.size());
+        println!(
+            "| floor, {} bare clients | {p50:.0} µs | {p90:.0} µs | 1 | | |",
+            floor.size()
+        );
     }
     for row in rows {
         let (p50, p90) = (quantile(&row.times, 0.5), quantile(&row.times, 0.9));
@@ -226,7 +229,8 @@ async fn zookeeper() {
         bare: Box::new(move || {
             let servers = bare.clone();
             Box::pin(async move {
-                let bare: Arc<dyn Bare> = Arc::new(BareZooKeeper(ZooKeeper::connect(&servers).await.expect("a client")));
+                let bare: Arc<dyn Bare> =
+                    Arc::new(BareZooKeeper(ZooKeeper::connect(&servers).await.expect("a client")));
                 bare
             })
         }),
