@@ -12,7 +12,8 @@ use crate::{Entry, Instant, Lease};
 
 /// A leadership as seen by the work done under it: the token, the clock's word on it, and the call to stop.
 ///
-/// Cheap to clone, may be asked on any thread, inside a tokio runtime or not, and it does not hold the leadership: only [`Leadership`](crate::Leadership) does.
+/// Cheap to clone, and it does not hold the leadership: only [`Leadership`](crate::Leadership) does. Whatever does not wait
+/// may be asked on any thread, inside a tokio runtime or not.
 #[derive(Clone)]
 pub struct Term(pub(super) Arc<Inner>);
 
