@@ -128,19 +128,25 @@ impl Election {
         }
     }
 
-    /// Waits until the entry of this name is gone; names of sequential entries are never used again. Returns early
-    /// when the watch breaks: the caller looks again.
+    /// Waits until the entry that has this name now is gone: also if the name has another entry then, be it by hand or
+    /// by a late copy of the create. Returns early when the watch breaks: the caller looks again.
     async fn wait_gone(&self, key: &Key) -> Result<()> {
         let mut watch = match self.shared.coordinator.watch(&Target::Key(key.clone())).await {
             Ok(watch) => watch,
             Err(error) => return self.look_later(error).await,
         };
+        let mut awaited = None;
         while let Some(event) = watch.next().await {
-            match event {
-                Ok(WatchEvent::State(entries) | WatchEvent::Resync(entries)) if entries.is_empty() => return Ok(()),
-                Ok(WatchEvent::Delete { .. }) => return Ok(()),
-                Ok(_) => {}
+            let created = match event {
+                Ok(WatchEvent::State(entries) | WatchEvent::Resync(entries)) => {
+                    entries.first().map(|entry| entry.created)
+                }
+                Ok(WatchEvent::Put(entry)) => Some(entry.created),
+                Ok(WatchEvent::Delete { .. }) => None,
                 Err(error) => return self.look_later(error).await,
+            };
+            if created.is_none_or(|created| *awaited.get_or_insert(created) != created) {
+                return Ok(());
             }
         }
         Ok(())

@@ -13,7 +13,9 @@ pub struct ElectionConfig {
     /// How the leader is found. Default: [`Recipe::Sequence`].
     pub recipe: Recipe,
     /// How long the work needs to stop when told. It is told that much before leadership ends; together with the
-    /// margin at most half of the granted ttl. Default: 250 ms.
+    /// margin at most half of the granted ttl. Stay well below that: the nearer it comes, the sooner a renewal that is
+    /// answered late means to stop, and on ZooKeeper, whose proof counts from the renewal before, half of the ttl leaves
+    /// no time at all. Default: 250 ms.
     pub stop_within: Duration,
 }
 
@@ -42,8 +44,8 @@ impl ElectionConfig {
 
     /// Refuses a `stop_within` that an ordinary renewal could not outrun.
     pub(super) fn check(&self, lease: &Lease) -> Result<()> {
-        let (needed, ttl) = (self.stop_within + margin(lease.ttl), lease.ttl);
-        if needed * 2 <= ttl {
+        let (needed, ttl) = (self.stop_within.saturating_add(margin(lease.ttl)), lease.ttl);
+        if needed <= ttl / 2 {
             return Ok(());
         }
         let problem = format!(

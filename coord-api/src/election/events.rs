@@ -12,7 +12,8 @@ pub struct ElectionEvents {
 }
 
 impl ElectionEvents {
-    /// The next event; `None` once the coordinator is closed. A reader that falls far behind skips the oldest events.
+    /// The next event; `None` once the coordinator is closed, or the election is gone. A reader that falls far behind
+    /// skips the oldest events.
     pub async fn next(&mut self) -> Option<ElectionEvent> {
         loop {
             tokio::select! {

@@ -105,37 +105,43 @@ impl Leadership {
             match (error.kind(), error.is_definite()) {
                 // An update of ours whose answer was lost, or another's: the entry itself tells.
                 (ErrorKind::VersionMismatch(_), _) | (_, false) => {
-                    if self.look(&value).await? {
+                    if self.look(&value).await {
                         return Ok(());
                     }
                 }
                 (ErrorKind::NotFound, _) => self.term.end(Unelected::Deleted),
+                // What was sent before may have happened, whatever the last word is.
+                (kind, _) if doubt => return Err(Error::unknown(Operation::Update, Some(&entry.key), kind.clone())),
                 _ => return Err(error),
             }
-            pace.wait(shared.env()).await;
+            tokio::select! {
+                biased;
+                () = pace.wait(shared.env()) => {}
+                _ = self.lost() => {}
+            }
         }
     }
 
     /// Whether the own entry has this value; if it is not the own any more, leadership ends.
-    async fn look(&self, value: &Bytes) -> Result<bool> {
+    async fn look(&self, value: &Bytes) -> bool {
         let (coordinator, entry) = (&self.term.0.shared.coordinator, self.term.entry());
         let found = tokio::select! {
             biased;
             found = coordinator.get(&entry.key) => found,
-            _ = self.lost() => return Ok(false),
+            _ = self.lost() => return false,
         };
         match found {
             Ok(Some(now)) if now.created == entry.created && self.identity.owns(&now) => {
                 let done = now.value == *value;
                 self.term.set_entry(now);
-                return Ok(done);
+                return done;
             }
             Ok(Some(now)) if now.created == entry.created => self.term.end(Unelected::Hijacked),
             Ok(_) => self.term.end(Unelected::Deleted),
-            Err(error) if error.is_closed() => return Err(error),
+            // Whoever asks again is told.
             Err(_) => {}
         }
-        Ok(false)
+        false
     }
 
     /// Stops leading, and returns when the entry is gone (or its lease has ended). Validity ends at once, and the

@@ -22,7 +22,8 @@ pub(super) struct Trace {
 pub(super) fn release(shared: &Arc<Shared>, lease: Lease, trace: Trace) -> oneshot::Receiver<Result<()>> {
     let (done, answer) = oneshot::channel();
     let release = Release {
-        bound: end_of(shared, &lease, lease.valid_until),
+        // If the session has lost it, it may have renewed it until a moment ago.
+        bound: end_of(shared, &lease, shared.env().now()),
         shared: shared.clone(),
         lease,
         trace,

@@ -50,9 +50,8 @@ impl Shared {
 
     /// Runs a clean-up that owns itself: it must end by itself.
     pub(super) fn own(self: &Arc<Self>, clean_up: impl Future<Output = ()> + Send + 'static) {
-        if tokio::runtime::Handle::try_current().is_err() {
-            return; // The runtime is gone, and the session with it: the lease ends by itself.
-        }
+        // Whatever thread drops the last of it. Should this runtime be gone, so is the session: the lease ends by itself.
+        let _entered = self.session.runtime().enter();
         let mut running = self.lock();
         let id = running.last_key_value().map_or(0, |(id, _)| id + 1);
         let shared = self.clone();

@@ -1,7 +1,6 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use futures::FutureExt;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -13,7 +12,8 @@ use crate::{Entry, Instant, Lease};
 
 /// A leadership as seen by the work done under it: the token, the clock's word on it, and the call to stop.
 ///
-/// Cheap to clone, and it does not hold the leadership: only [`Leadership`](crate::Leadership) does.
+/// Cheap to clone, and it does not hold the leadership: only [`Leadership`](crate::Leadership) does. Whatever does not wait
+/// may be asked on any thread, inside a tokio runtime or not.
 #[derive(Clone)]
 pub struct Term(pub(super) Arc<Inner>);
 
@@ -73,8 +73,7 @@ impl Term {
         if shared.closed.is_cancelled() {
             return Some(Unelected::Closed);
         }
-        let lost = shared.session.lost(lease.epoch).now_or_never();
-        lost.map(Unelected::Session)
+        shared.session.ended(lease.epoch).map(Unelected::Session)
     }
 
     /// Until when the store surely keeps the lease, as far as is known now; it grows with each renewal. Validity ends

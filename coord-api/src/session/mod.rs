@@ -14,6 +14,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use futures::future::join_all;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -38,6 +39,7 @@ struct Inner {
     leftovers: Arc<Leftovers>,
     /// Ends with the last handle.
     keeper: Task,
+    runtime: Handle,
     doubt: Arc<Notify>,
     /// Cancelled when the keeper has ended, however that came about.
     ended: CancellationToken,
@@ -75,6 +77,7 @@ impl Session {
             shared,
             leftovers,
             keeper,
+            runtime: Handle::current(),
             doubt,
             ended,
         })))
@@ -130,6 +133,16 @@ impl Session {
     /// still. The future does not keep the session alive.
     pub fn lost(&self, epoch: u64) -> impl Future<Output = LossReason> + Send + use<> {
         self.0.shared.when(move |current, now| current.ended(epoch, now))
+    }
+
+    /// Why this epoch has ended, if it has: [`lost`](Session::lost) for who does not wait. Needs no runtime.
+    pub(crate) fn ended(&self, epoch: u64) -> Option<LossReason> {
+        self.0.shared.ended(epoch)
+    }
+
+    /// The runtime that keeps the lease alive.
+    pub(crate) fn runtime(&self) -> &Handle {
+        &self.0.runtime
     }
 
     /// Renews now instead of when it is due. For who was told [`LeaseLost`](crate::ErrorKind::LeaseLost): if it is true,

@@ -78,6 +78,12 @@ impl Shared {
         current.observe(self.env.now())
     }
 
+    /// Why this epoch ended, if it did.
+    pub(super) fn ended(&self, epoch: u64) -> Option<LossReason> {
+        let current = self.lock();
+        current.ended(epoch, self.env.now())
+    }
+
     /// A new lease begins a new epoch; `None` if the session is closed or the grant has no life left.
     pub(super) fn connected(&self, grant: Grant) -> Option<Lease> {
         let mut begun = None;

@@ -161,6 +161,28 @@ fn a_proclamation_may_be_dropped_at_any_await() {
     });
 }
 
+/// Work is often done on threads that know of no runtime.
+#[test]
+fn a_term_answers_and_a_leadership_is_released_on_whatever_thread() {
+    with_both(async |stage| {
+        let a = stage.actor("a");
+        let leadership = a.lead().await;
+        let (term, stop_at) = (leadership.term(), leadership.stop_at());
+        let answers = std::thread::spawn(move || (term.is_valid(), term.is_stopped(), term.stop_at()));
+        assert_eq!(answers.join().unwrap(), (true, false, stop_at));
+        std::thread::spawn(move || drop(leadership)).join().unwrap();
+        nothing_is_left(&stage, &a, 0).await;
+        // A campaign, too, wherever it is when it is dropped.
+        let (_first, election) = (a.lead().await, a.election.clone());
+        let mut campaign = Box::pin(async move { election.campaign().await });
+        let soon = a.env.now() + SOON;
+        assert!(a.env.timeout_at(soon, &mut campaign).await.is_none());
+        std::thread::spawn(move || drop(campaign)).join().unwrap();
+        stage.env.sleep(TTL * 2).await;
+        assert_eq!(stage.entries().await.len(), 1, "only the leader's");
+    });
+}
+
 #[test]
 fn no_task_outlives_what_it_was_for() {
     with_both(async |stage| {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use coord_api::{Create, CreateMode, Election, Expect, Operation, Recipe};
-use coord_mem::Fault;
+use coord_api::{Create, CreateMode, Election, ElectionConfig, Expect, Operation, Recipe, margin};
+use coord_mem::{Fault, GiveUp};
 
 use crate::stage::{LONG, TTL, with, with_both};
 
@@ -130,6 +130,36 @@ fn a_dead_middle_waiter_does_not_promote_the_one_behind_it() {
     });
 }
 
+/// The first copy of the leader's create arrives after its entry was deleted, and makes the same name again.
+#[test]
+fn another_entry_of_the_predecessors_name_is_not_waited_for() {
+    with(Recipe::Sequence, async |stage| {
+        let (a, b) = (stage.actor("a"), stage.actor("b"));
+        let late = Fault::ArriveLate(GiveUp::AtOnce, Duration::from_secs(2));
+        a.faults.next(Operation::Create, late);
+        let _first = stage.in_time("a", a.lead()).await;
+        let waiting = b.campaign();
+        stage.moment().await;
+        let [before, own] = &stage.entries().await[..] else {
+            panic!("two contend");
+        };
+        // Nobody sees the deletion as such: one stands still until all is over, the other cannot tell anybody.
+        b.faults.pause();
+        a.faults.swallow();
+        stage.client.delete(&before.key, Expect::Any).await.unwrap();
+        stage.env.sleep(Duration::from_millis(2500)).await;
+        let again = stage.client.get(&before.key).await.unwrap().unwrap();
+        assert!(again.created > own.created && b.session.lease().is_some());
+        b.faults.resume();
+        stage.moment().await;
+        assert!(
+            waiting.is_finished(),
+            "the first in the order of creation waits for a later one"
+        );
+        assert_eq!(waiting.join().await.unwrap().unwrap().token(), own.created);
+    });
+}
+
 #[test]
 fn a_live_lease_is_never_taken_over_whatever_its_value() {
     with(Recipe::Cas, async |stage| {
@@ -216,14 +246,16 @@ fn every_leadership_has_a_higher_token_than_those_before() {
 fn a_stop_within_that_no_renewal_could_outrun_is_refused() {
     with_both(async |stage| {
         let a = stage.actor("a");
-        let config = coord_api::ElectionConfig {
-            stop_within: TTL / 2 + Duration::from_millis(1),
-            ..stage.config("a")
-        };
-        let refused = Election::new(&a.session, config).campaign().await.unwrap_err();
-        assert!(
-            refused.is_definite() && refused.to_string().contains("stop_within"),
-            "{refused}"
-        );
+        for stop_within in [TTL / 2 - margin(TTL) + Duration::from_millis(1), TTL, Duration::MAX] {
+            let config = ElectionConfig {
+                stop_within,
+                ..stage.config("a")
+            };
+            let refused = Election::new(&a.session, config).campaign().await.unwrap_err();
+            assert!(
+                refused.is_definite() && refused.to_string().contains("stop_within"),
+                "{refused}"
+            );
+        }
     });
 }

@@ -1,11 +1,16 @@
 //! How leadership ends, and how that is told.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
-use coord_api::{ElectionEvent, Expect, LossReason, Operation, Unelected, margin};
-use coord_mem::Fault;
+use coord_api::{
+    Election, ElectionEvent, ErrorKind, Expect, Leader, LossReason, Operation, Session, SessionConfig, Unelected,
+    margin,
+};
+use coord_mem::{Fault, GiveUp};
 
+use crate::mutant::{Mutant, Wrong};
 use crate::stage::{LONG, TTL, with_both};
 
 #[test]
@@ -155,6 +160,44 @@ fn a_proclamation_that_comes_too_late_fails_by_its_own_deadline() {
         stage.moment().await;
         let leader = observer.current().leader().cloned().unwrap();
         assert_eq!((leader.token, leader.proclaimed), (second.token(), None));
+    });
+}
+
+/// Nothing is sent, and each attempt waits longer before it tries again.
+#[test]
+fn a_proclamation_does_not_outlast_its_leadership_between_two_attempts() {
+    with_both(async |stage| {
+        let a = stage.actor("a");
+        let mut leadership = a.lead().await;
+        let over = leadership.valid_until() - margin(TTL);
+        a.faults.cut();
+        let refused = leadership.proclaim("too late").await.unwrap_err();
+        assert!(refused.is_lease_lost() && refused.is_definite(), "{refused}");
+        let late = a.env.now() - over;
+        assert!(late <= Duration::from_millis(2), "{late:?} after its leadership");
+    });
+}
+
+#[test]
+fn a_proclamation_that_may_have_happened_is_not_reported_as_one_that_has_not() {
+    with_both(async |stage| {
+        let client = stage.store.client();
+        let faults = client.faults();
+        let refusing = Arc::new(Wrong::new(client, Mutant::PermitsOneUpdate));
+        let session = Session::open(refusing, SessionConfig::default()).unwrap();
+        let mut leadership = Election::new(&session, stage.config("a")).campaign().await.unwrap();
+        faults.next(
+            Operation::Update,
+            Fault::ArriveLate(GiveUp::AtOnce, Duration::from_secs(1)),
+        );
+        let refused = leadership.proclaim("later").await.unwrap_err();
+        assert!(
+            matches!(refused.kind(), ErrorKind::PermissionDenied(_)) && refused.is_unknown(),
+            "{refused:?}"
+        );
+        stage.env.sleep(Duration::from_secs(2)).await;
+        let now = stage.entries().await.remove(0);
+        assert_eq!(Leader::of(&now).proclaimed.as_deref(), Some("later"));
     });
 }
 

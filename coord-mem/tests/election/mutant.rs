@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use coord_api::{
-    Bytes, Capabilities, Coordinator, Create, CreateMode, Entry, Env, Expect, Grant, Instant, Key, LeaseId, Nonce,
-    Result, Standing, Target, Watch,
+    Bytes, Capabilities, Coordinator, Create, CreateMode, Entry, Env, Error, ErrorKind, Expect, Grant, Instant, Key,
+    LeaseId, Nonce, Operation, Result, Standing, Target, Watch,
 };
 
 /// What is wrong.
@@ -34,6 +34,8 @@ pub(crate) enum Mutant {
     NothingAbandoned,
     /// A release that failed is taken for done.
     ReleasedOnce,
+    /// The store permits one update, and no other.
+    PermitsOneUpdate,
 }
 
 /// The coordinator beneath, seen wrongly.
@@ -49,6 +51,7 @@ struct State {
     waited: Mutex<BTreeSet<Key>>,
     unknown: Mutex<BTreeMap<Nonce, Create>>,
     standings: AtomicUsize,
+    updates: AtomicUsize,
 }
 
 impl Wrong {
@@ -156,6 +159,10 @@ impl Coordinator for Wrong {
     }
 
     async fn update(&self, key: &Key, value: Bytes, expected: Expect) -> Result<Entry> {
+        if self.mutant == Mutant::PermitsOneUpdate && self.state.updates.fetch_add(1, Ordering::SeqCst) > 0 {
+            let kind = ErrorKind::PermissionDenied("no more".into());
+            return Err(Error::definite(Operation::Update, Some(key), kind));
+        }
         self.inner.update(key, value, expected).await
     }
 

@@ -45,6 +45,27 @@ fn a_release_is_tried_again_until_the_entry_is_gone() {
     });
 }
 
+/// The session gives the lease up before the store does, and the leadership has lasted for many renewals.
+#[test]
+fn resigning_what_was_lost_returns_when_the_entry_is_gone() {
+    with_both(async |stage| {
+        let a = stage.actor("a");
+        for heals in [true, false] {
+            let leadership = stage.in_time("a", a.lead()).await;
+            stage.env.sleep(TTL * 5).await;
+            a.faults.swallow();
+            leadership.lost().await;
+            assert_eq!(stage.entries().await.len(), 1, "the lease still lives");
+            if heals {
+                a.faults.heal();
+            }
+            stage.in_time("resign", leadership.resign()).await.unwrap();
+            assert_eq!(stage.entries().await, []);
+            a.faults.heal();
+        }
+    });
+}
+
 #[test]
 fn a_dropped_leadership_or_resignation_is_released_in_the_background() {
     with_both(async |stage| {

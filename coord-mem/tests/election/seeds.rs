@@ -8,7 +8,7 @@ use coord_api::Recipe;
 
 use crate::sim::{Honest, simulate};
 
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     // To a connection or a process.
     "cut",
     "swallowed",
@@ -26,6 +26,7 @@ const KINDS: [&str; 14] = [
     // To a lease, and to watches.
     "lease to end early",
     "event late",
+    "gap",
 ];
 
 /// Side by side on two cores.

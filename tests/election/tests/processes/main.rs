@@ -2,5 +2,6 @@
 //! three, cut off; the history of all of them is checked.
 
 mod cast;
+mod control;
 mod scenes;
 mod theatre;
