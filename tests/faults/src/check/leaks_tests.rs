@@ -9,7 +9,7 @@ fn left(what: &str) -> Line {
 #[test]
 fn whatever_is_left_is_found() {
     let closed = line(8, "c0.0", What::Closed);
-    assert_eq!(check(&[closed.clone()]).violations, []);
+    assert_eq!(check(std::slice::from_ref(&closed)).violations, []);
     let found = check(&[closed, left("lease 7"), left("1 watches at m0")]).violations;
     assert_eq!(found.len(), 2);
     assert!(found[0].text.contains("lease 7"), "{found:?}");

@@ -125,7 +125,7 @@ fn a_deletion_of_nobodys_is_found() {
     for gone in told {
         let lines = [there.clone(), gone];
         let by = |from, outcome| [begun.clone(), call("a", from, from + 1, delete(Some(1)), outcome)];
-        wrong(&lines, &[begun.clone()], "nobody deleted it");
+        wrong(&lines, std::slice::from_ref(&begun), "nobody deleted it");
         wrong(&lines, &by(4, Outcome::Mismatch { version: None }), "nobody deleted it");
         wrong(&lines, &by(8, Outcome::Done { made: None }), "nobody deleted it");
         assert_eq!(
