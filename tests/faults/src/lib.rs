@@ -15,5 +15,5 @@ mod timeline;
 
 pub use report::{Report, Summary};
 pub use run::{Ran, RunOptions, run, run_with};
-pub use stage::{Actor, Cast, Cluster, Scribe};
+pub use stage::{Actor, Cast, Cluster, Scribe, left_now, leftovers};
 pub use timeline::timeline;

@@ -20,6 +20,8 @@ pub struct Summary {
     pub outcomes: BTreeMap<&'static str, usize>,
     /// How often each fault happened.
     pub faults: BTreeMap<String, usize>,
+    /// What faults could not be done, or had to be done again.
+    pub undone: Vec<String>,
     /// After which fault it took longest until everything worked again, and how long in ns.
     pub slowest: Option<(String, u64)>,
     /// Leaderships.
@@ -57,6 +59,11 @@ impl Summary {
         for span in &troubles.spans {
             *faults.entry(span.name.clone()).or_default() += 1;
         }
+        let noted = lines.iter().filter(|line| line.who == "nemesis");
+        let undone = noted.filter_map(|line| match &line.what {
+            What::Note { text } => Some(text.clone()),
+            _ => None,
+        });
         let end = lines.last().map_or(0, |line| line.at);
         let first = troubles.spans.iter().map(|span| span.from).min().unwrap_or(end);
         Summary {
@@ -64,6 +71,7 @@ impl Summary {
             calls: (ours.len(), bare.len()),
             rate: calls_a_second(lines, first),
             outcomes,
+            undone: undone.collect(),
             faults,
             slowest: check::slowest(lines, &ours, &troubles),
             leaderships: check::intervals(lines).len(),
@@ -185,6 +193,18 @@ impl fmt::Display for Report {
         let all = self.sum(|run| run.faults.values().sum());
         let faults: Vec<String> = faults.iter().map(|(fault, count)| format!("{count} {fault}")).collect();
         writeln!(f, "| faults | {all}: {} |", faults.join(", "))?;
+        let mut undone: BTreeMap<&str, usize> = BTreeMap::new();
+        for text in self.runs.iter().flat_map(|run| &run.undone) {
+            *undone.entry(text.trim()).or_default() += 1;
+        }
+        if !undone.is_empty() {
+            let undone: Vec<String> = undone.iter().map(|(text, count)| format!("{count} × {text}")).collect();
+            let undone = undone.join("; ").replace('\n', " ").replace('|', "/");
+            writeln!(
+                f,
+                "| steps of faults that the store refused at first or for good | {undone} |"
+            )?;
+        }
         writeln!(
             f,
             "\n| checker | looked at | violations of ours | of the store's |\n| --- | --- | --- | --- |"

@@ -69,6 +69,16 @@ impl RunOptions {
             mutant: None,
         }
     }
+
+    /// What plays the same schedule again.
+    pub fn replay(&self) -> String {
+        format!(
+            "make faults FLAGS=\"--store {} --schedules 1 --seconds {} --seed {}\"",
+            self.store.name(),
+            self.length.as_secs(),
+            self.seed
+        )
+    }
 }
 
 /// What came of a run.
@@ -135,6 +145,7 @@ pub async fn run_with(options: &RunOptions, scribe: Scribe) -> Result<Ran, Box<d
             cluster: &cluster,
             cast: &mut cast,
             scribe: &scribe,
+            ttl: options.ttl,
         };
         nemesis.play(number, step).await;
     }
@@ -147,6 +158,7 @@ pub async fn run_with(options: &RunOptions, scribe: Scribe) -> Result<Ran, Box<d
     sleep(SETTLING).await;
     judge.say(What::Quiet);
     settle(&judge, &scribe).await?;
+    judge.rest(judge.blind().await?);
     for number in 0..cast.actors.len() {
         if let Err(what) = cast.close(number).await {
             judge.say(What::Left { what });
@@ -161,8 +173,12 @@ pub async fn run_with(options: &RunOptions, scribe: Scribe) -> Result<Ran, Box<d
     }
     let lines = scribe.lines();
     // It may take seconds, and nobody is waiting on this thread.
+    let whole = options.plan.is_none();
     let (lines, verdicts) = tokio::task::spawn_blocking(move || {
-        let verdicts = check::check(&lines);
+        let verdicts = match whole {
+            true => check::check_run(&lines),
+            false => check::check(&lines),
+        };
         (lines, verdicts)
     })
     .await?;

@@ -8,13 +8,24 @@ use crate::history::{Call, Line, Outcome, Trouble, What, calls};
 
 const LEFT: f64 = 132.0;
 const WIDTH: f64 = 1400.0;
-const LANE: f64 = 46.0;
-const TOP: f64 = 64.0;
+const LANE: f64 = 48.0;
+const TOP: f64 = 96.0;
+const ROW: f64 = 22.0;
+const LED: f64 = 36.0;
+/// How finely calls are counted.
+const STEP: u64 = 250_000_000;
 const FONT: &str = "font-family='ui-sans-serif,system-ui,sans-serif'";
 const INK: &str = "#1f2937";
 const FAINT: &str = "#9ca3af";
 /// One colour for each client.
-const COLOURS: [&str; 6] = ["#2563eb", "#d97706", "#059669", "#9333ea", "#db2777", "#0891b2"];
+const COLOURS: [&str; 6] = ["#2563eb", "#db2777", "#0891b2", "#65a30d", "#b45309", "#475569"];
+/// How calls end, from the baseline up, and what is drawn of it at least.
+const ENDS: [(&str, &str, f64); 4] = [
+    ("ok", "#34d399", 0.0),
+    ("definite failure", "#94a3b8", 2.0),
+    ("not sent", "#f59e0b", 2.0),
+    ("unknown", "#9f1239", 3.0),
+];
 
 /// The history as an SVG picture.
 pub fn timeline(title: &str, lines: &[Line]) -> String {
@@ -62,31 +73,44 @@ impl<'a> Picture<'a> {
 
     fn draw(mut self, title: &str) -> String {
         let faults = self.fault_rows();
-        let rows = faults.len().max(1) as f64;
-        let throughput = TOP + rows * 22.0 + 16.0;
-        let lanes = throughput + 86.0;
+        let throughput = TOP + faults.len().max(1) as f64 * ROW + 18.0;
+        let lanes = throughput + 92.0;
         let elections: BTreeSet<String> = intervals(self.lines)
             .into_iter()
             .map(|led| led.leadership.election)
             .collect();
-        let led = lanes + self.clients.len() as f64 * LANE + 18.0;
-        let height = led + elections.len() as f64 * 34.0 + 56.0;
-        let width = LEFT + WIDTH + 24.0;
-        let mut svg = format!(
+        let led = lanes + self.clients.len() as f64 * LANE + 14.0;
+        let bottom = led + elections.len() as f64 * LED;
+        let (width, height) = (LEFT + WIDTH + 28.0, bottom + 52.0);
+        let _ = write!(
+            self.svg,
             "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' {FONT} font-size='12' fill='{INK}'>\n\
              <rect width='{width}' height='{height}' fill='#ffffff'/>\n\
-             <text x='20' y='30' font-size='18' font-weight='600'>{}</text>\n",
-            escaped(title)
+             <text x='24' y='34' font-size='20' font-weight='600'>{}</text>\n\
+             <text x='24' y='55' fill='#6b7280'>{}</text>\n",
+            escaped(title),
+            escaped(&self.figures())
         );
-        std::mem::swap(&mut self.svg, &mut svg);
-        self.axis(height - 40.0);
-        self.faults(&faults, led - 8.0);
+        self.axis(bottom + 2.0);
+        self.faults(&faults, bottom + 2.0);
         self.throughput(throughput);
         self.clients(lanes);
         self.leaders(led, &elections);
-        self.legend(height - 12.0);
+        self.legend(bottom + 34.0);
         self.svg.push_str("</svg>\n");
         self.svg
+    }
+
+    fn figures(&self) -> String {
+        let ours = self.calls.iter().filter(|call| call.who.starts_with('c'));
+        let unknown = ours.clone().filter(|call| ended(call).1 == 3).count();
+        format!(
+            "{} calls, {unknown} of them of unknown outcome · {} faults · {} leaderships · {:.0} s",
+            ours.count(),
+            self.troubles.spans.len(),
+            intervals(self.lines).len(),
+            (self.to - self.from) as f64 / 1e9
+        )
     }
 
     fn put(&mut self, element: std::fmt::Arguments<'_>) {
@@ -139,8 +163,8 @@ impl<'a> Picture<'a> {
         for (row, numbers) in rows.iter().enumerate() {
             for number in numbers {
                 let span = self.troubles.spans[*number].clone();
-                let (x, y) = (self.x(span.from), TOP + row as f64 * 22.0);
-                let width = (self.x(span.to) - x).max(2.0);
+                let (x, y) = (self.x(span.from), TOP + row as f64 * ROW);
+                let width = (self.x(span.to) - x).max(3.0);
                 let colour = match span.trouble {
                     Trouble::Servers => "#dc2626",
                     Trouble::Ways => "#ea580c",
@@ -149,20 +173,20 @@ impl<'a> Picture<'a> {
                 };
                 let text = escaped(&format!("{} · {}", span.name, span.target));
                 self.put(format_args!(
-                    "<rect x='{x:.1}' y='{y:.1}' width='{width:.1}' height='{:.1}' fill='{colour}' opacity='0.07'/>\
-                     <rect x='{x:.1}' y='{y:.1}' width='{width:.1}' height='18' rx='3' fill='{colour}' opacity='0.25'/>\
+                    "<rect x='{x:.1}' y='{y:.1}' width='{width:.1}' height='{:.1}' fill='{colour}' opacity='0.06'/>\
+                     <rect x='{x:.1}' y='{y:.1}' width='{width:.1}' height='17' rx='3' fill='{colour}' opacity='0.22'/>\
+                     <rect x='{x:.1}' y='{y:.1}' width='2.5' height='17' rx='1' fill='{colour}'/>\
                      <text x='{:.1}' y='{:.1}' font-size='11' fill='{colour}'>{text}</text>",
                     bottom - y,
-                    x + 4.0,
-                    y + 13.0
+                    x + 6.0,
+                    y + 12.5
                 ));
             }
         }
     }
 
-    /// Calls that ended well, and those of unknown outcome, in each quarter of a second.
+    /// Calls of our clients that ended well, a second.
     fn throughput(&mut self, y: f64) {
-        const STEP: u64 = 250_000_000;
         self.label(y + 14.0, "calls a second");
         let mut ok: BTreeMap<u64, usize> = BTreeMap::new();
         for call in &self.calls {
@@ -192,39 +216,59 @@ impl<'a> Picture<'a> {
         ));
     }
 
+    /// For each client how its calls ended in each quarter of a second, where it lived.
     fn clients(&mut self, y: f64) {
+        let room = LANE - 14.0;
         let clients = self.clients.clone();
+        let mut counts: BTreeMap<(usize, u64), [usize; ENDS.len()]> = BTreeMap::new();
+        for call in &self.calls {
+            let who = role(&call.who);
+            if let Some(client) = clients.iter().position(|client| *client == who) {
+                let (at, how) = ended(call);
+                counts.entry((client, at.saturating_sub(self.from) / STEP)).or_default()[how] += 1;
+            }
+        }
+        let most = counts
+            .values()
+            .map(|ends| ends.iter().sum::<usize>())
+            .max()
+            .unwrap_or(1);
         for (number, client) in clients.iter().enumerate() {
-            let y = y + number as f64 * LANE;
-            self.label(y + 18.0, if client.starts_with('b') { "bare client" } else { client });
-            // While it lives.
-            let mut lives: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+            let base = y + number as f64 * LANE + room;
+            self.label(
+                base - room / 2.0 + 4.0,
+                if client.starts_with('b') { "bare client" } else { client },
+            );
+            if !client.starts_with('b') {
+                self.put(format_args!(
+                    "<rect x='{}' y='{:.1}' width='6' height='{room}' rx='2' fill='{}'/>",
+                    LEFT - 9.0,
+                    base - room,
+                    colour(number)
+                ));
+            }
+            let mut lives: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
             for line in self.lines.iter().filter(|line| role(&line.who) == *client) {
-                lives.entry(line.who.clone()).or_insert((line.at, line.at)).1 = line.at;
+                lives.entry(&line.who).or_insert((line.at, line.at)).1 = line.at;
             }
             for (from, to) in lives.into_values() {
                 let (x, width) = (self.x(from), self.x(to) - self.x(from));
+                let y = base - room;
                 self.put(format_args!(
-                    "<rect x='{x:.1}' y='{:.1}' width='{width:.1}' height='20' rx='3' fill='#f3f4f6'/>",
-                    y + 4.0
+                    "<rect x='{x:.1}' y='{y:.1}' width='{width:.1}' height='{room}' rx='3' fill='#f3f4f6' opacity='0.7'/>"
                 ));
             }
-            // Each call where it ended; those that failed reach out.
-            let mut marks: BTreeMap<&str, String> = BTreeMap::new();
-            for call in self.calls.iter().filter(|call| role(&call.who) == *client) {
-                let (at, colour, (above, below)) = match &call.end {
-                    Some((at, Outcome::Found { .. } | Outcome::Done { .. })) => (*at, "#10b981", (6.0, 22.0)),
-                    Some((at, Outcome::Unknown { .. })) => (*at, "#dc2626", (0.0, 30.0)),
-                    Some((at, Outcome::NotSent { .. })) => (*at, "#f59e0b", (2.0, 26.0)),
-                    Some((at, _)) => (*at, "#6b7280", (8.0, 20.0)),
-                    None => (call.from, "#dc2626", (0.0, 30.0)),
-                };
-                let mark = marks.entry(colour).or_default();
-                let _ = write!(mark, "M{:.1} {:.1}V{:.1}", self.x(at), y + above, y + below);
-            }
-            for (colour, mark) in marks {
+        }
+        let width = WIDTH * STEP as f64 / (self.to - self.from).max(1) as f64;
+        for ((client, step), ends) in counts {
+            let mut top = y + client as f64 * LANE + room;
+            let x = self.x(self.from + step * STEP);
+            for ((_, colour, least), count) in ENDS.iter().zip(ends).filter(|(_, count)| *count > 0) {
+                let height = (room * count as f64 / most as f64).max(*least);
+                top -= height;
                 self.put(format_args!(
-                    "<path d='{mark}' stroke='{colour}' stroke-width='0.8' opacity='0.8'/>"
+                    "<rect x='{x:.1}' y='{top:.1}' width='{:.1}' height='{height:.1}' fill='{colour}'/>",
+                    (width - 0.6).min(LEFT + WIDTH - x).max(0.6)
                 ));
             }
         }
@@ -232,7 +276,7 @@ impl<'a> Picture<'a> {
 
     fn leaders(&mut self, y: f64, elections: &BTreeSet<String>) {
         for (number, election) in elections.iter().enumerate() {
-            let y = y + number as f64 * 34.0;
+            let y = y + number as f64 * LED;
             let name = election.rsplit('/').next().unwrap_or(election);
             self.label(y + 17.0, &format!("leader, {name}"));
             for led in intervals(self.lines)
@@ -240,12 +284,12 @@ impl<'a> Picture<'a> {
                 .filter(|led| led.leadership.election == *election)
             {
                 let who = role(&led.who);
-                let colour = self
-                    .clients
-                    .iter()
-                    .position(|client| *client == who)
-                    .unwrap_or_default();
-                let colour = COLOURS[colour % COLOURS.len()];
+                let colour = colour(
+                    self.clients
+                        .iter()
+                        .position(|client| *client == who)
+                        .unwrap_or_default(),
+                );
                 let (x, end) = (self.x(led.from), self.x(led.until));
                 let width = (end - x).max(1.5);
                 self.put(format_args!(
@@ -265,14 +309,14 @@ impl<'a> Picture<'a> {
     }
 
     fn legend(&mut self, y: f64) {
-        let entries = [
-            ("#10b981", "ok"),
-            ("#6b7280", "definite failure"),
-            ("#f59e0b", "not sent"),
-            ("#dc2626", "unknown, or a fault of servers"),
-            ("#ea580c", "a fault of the ways"),
-            ("#7c3aed", "a fault of a client"),
+        let calls = ENDS.map(|(how, colour, _)| (colour, format!("calls: {how}")));
+        let faults = [
+            ("#dc2626", "fault of servers"),
+            ("#ea580c", "fault of the ways"),
+            ("#7c3aed", "fault of a client"),
         ];
+        let faults = faults.map(|(colour, what)| (colour, what.to_owned()));
+        let entries = calls.into_iter().chain(faults);
         let mut x = LEFT;
         for (colour, text) in entries {
             self.put(format_args!(
@@ -281,9 +325,24 @@ impl<'a> Picture<'a> {
                 y - 9.0,
                 x + 15.0
             ));
-            x += 40.0 + 6.2 * text.len() as f64;
+            x += 36.0 + 6.4 * text.len() as f64;
         }
     }
+}
+
+/// When a call ended, or began if it never did, and how: an index of [`ENDS`].
+fn ended(call: &Call) -> (u64, usize) {
+    match &call.end {
+        Some((at, Outcome::Found { .. } | Outcome::Done { .. })) => (*at, 0),
+        Some((at, Outcome::Unknown { .. })) => (*at, 3),
+        Some((at, Outcome::NotSent { .. })) => (*at, 2),
+        Some((at, _)) => (*at, 1),
+        None => (call.from, 3),
+    }
+}
+
+fn colour(client: usize) -> &'static str {
+    COLOURS[client % COLOURS.len()]
 }
 
 /// `c1` of `c1.0`.

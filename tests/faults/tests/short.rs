@@ -20,7 +20,7 @@ async fn is_right(store: Store, seed: u64) {
     let picture = timeline("a run", lines);
     assert!(picture.contains("leader, cas") && picture.contains("calls a second"));
     if !summary.is_right() {
-        let (name, seconds) = (store.name(), LENGTH.as_secs());
+        let name = store.name();
         let out = std::env::temp_dir().join(format!("coord-faults-{name}-{seed}.jsonl"));
         coord_faults::history::save(&out, lines).expect("the history is kept");
         for verdict in &summary.verdicts {
@@ -29,9 +29,9 @@ async fn is_right(store: Store, seed: u64) {
             }
         }
         panic!(
-            "violations; the history is {}; replay: cargo run -p coord-faults -- run --store {name} --seconds {seconds} \
-             --seed {seed} --schedules 1",
-            out.display()
+            "violations; the history is {}; replay: {}",
+            out.display(),
+            options.replay()
         );
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use coord_faults::check::check;
+use coord_faults::check::check_run;
 use coord_faults::client::{self, Store};
 use coord_faults::history::{load, save};
 use coord_faults::{Ran, Report, RunOptions, Scribe, Summary, run_with, timeline};
@@ -83,11 +83,7 @@ async fn run_all(args: &[&str]) -> Result<bool, Box<dyn Error>> {
         let mut runs = vec![];
         for seed in flags.seed..flags.seed + flags.schedules {
             let options = RunOptions::new(store, seed, flags.length, program.clone());
-            let replay = format!(
-                "faults run --store {} --seconds {} --seed {seed} --schedules 1",
-                store.name(),
-                flags.length.as_secs()
-            );
+            let replay = options.replay();
             // In a task of its own: servers that do not come up panic, and the others still have their turn.
             let scribe = Scribe::default();
             let running = {
@@ -143,7 +139,7 @@ fn keep(out: &Path, store: Store, seed: u64, ran: Ran) -> Result<Summary, Box<dy
 
 fn check_again(history: &Path) -> Result<bool, Box<dyn Error>> {
     let lines = load(history)?;
-    let summary = Summary::of(0, &lines, check(&lines));
+    let summary = Summary::of(0, &lines, check_run(&lines));
     println!("{summary}");
     for verdict in &summary.verdicts {
         for violation in &verdict.violations {

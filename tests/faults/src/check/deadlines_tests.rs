@@ -21,5 +21,13 @@ fn a_call_that_never_ends_is_found() {
     let mut endless = call("c0.0", 0, 1, latest(), found(1));
     endless.end = None;
     assert_eq!(violations(&[], endless.clone()), 0);
-    assert_eq!(violations(&[line(9, "c0.0", What::Closed)], endless), 1);
+    assert_eq!(violations(&[line(9, "c0.0", What::Closed)], endless.clone()), 1);
+    // Neither the one who was killed at last, nor the one who just went on.
+    let killed = |at| {
+        let client = "c0.0".into();
+        line(at, "nemesis", What::Killed { client })
+    };
+    assert_eq!(violations(&[killed(900)], endless.clone()), 0);
+    assert_eq!(violations(&[killed(9000)], endless.clone()), 1);
+    assert_eq!(violations(&[line(9000, "judge", What::Quiet)], endless), 1);
 }

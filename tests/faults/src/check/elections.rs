@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::{Blame, Verdict};
+use super::{Blame, Evidence, Troubles, Verdict};
 use crate::history::{Leadership, Line, Lost, MS, What};
 
-/// How far apart two early ends may be to have one cause: the store's fault shows within 100 ms at all of its leases, and a
-/// watch tells within a second.
-const SAME_CAUSE: u64 = 1500 * MS;
+/// The work looks every 60 ms whether it is to stop, a write of it ends by its deadline, and a machine may be busy.
+const OVERRUN: u64 = 2500 * MS;
 
 /// One leadership, as its holder knew it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +19,8 @@ pub struct Interval {
     pub from: u64,
     /// Until when it counted on it.
     pub until: u64,
+    /// When its work stopped, if it did.
+    pub stopped: Option<u64>,
 }
 
 /// The leaderships in the order in which they began.
@@ -33,6 +34,7 @@ pub fn intervals(lines: &[Line]) -> Vec<Interval> {
                     leadership: leadership.clone(),
                     from: line.at,
                     until: line.at,
+                    stopped: None,
                 };
                 found.insert((&line.who, leadership), interval);
             }
@@ -45,6 +47,7 @@ pub fn intervals(lines: &[Line]) -> Vec<Interval> {
             What::Ended { leadership, .. } => {
                 if let Some(interval) = found.get_mut(&(line.who.as_str(), leadership)) {
                     interval.until = interval.until.min(line.at);
+                    interval.stopped = Some(line.at);
                 }
             }
             _ => {}
@@ -55,7 +58,7 @@ pub fn intervals(lines: &[Line]) -> Vec<Interval> {
     intervals
 }
 
-pub(super) fn check(lines: &[Line]) -> Verdict {
+pub(super) fn check(lines: &[Line], troubles: &Troubles) -> Verdict {
     let mut verdict = Verdict::new("elections");
     let intervals = intervals(lines);
     let evidence = Evidence::of(lines);
@@ -66,9 +69,12 @@ pub(super) fn check(lines: &[Line]) -> Verdict {
             if earlier.leadership.token >= later.leadership.token {
                 verdict.wrong(Blame::Ours, format!("no rising token: {earlier:?} and {later:?}"));
             }
-            let until = evidence.revoked(earlier).unwrap_or(u64::MAX).min(earlier.until);
+            let until = evidence
+                .revoked(earlier.leadership.lease)
+                .unwrap_or(u64::MAX)
+                .min(earlier.until);
             if until > later.from {
-                let (blame, why) = evidence.blame(earlier);
+                let (blame, why) = evidence.blame(earlier.leadership.token, earlier.until);
                 let by = (until - later.from) / MS;
                 verdict.wrong(
                     blame,
@@ -77,6 +83,7 @@ pub(super) fn check(lines: &[Line]) -> Verdict {
             }
         }
     }
+    overruns(lines, &intervals, troubles, &mut verdict);
     for line in lines {
         if let What::Ended {
             leadership,
@@ -87,8 +94,8 @@ pub(super) fn check(lines: &[Line]) -> Verdict {
             let Some(interval) = intervals.iter().find(of_it) else {
                 continue;
             };
-            if evidence.revoked(interval).is_none() {
-                let (blame, why) = evidence.blame_before(interval, u64::MAX);
+            if evidence.revoked(interval.leadership.lease).is_none() {
+                let (blame, why) = evidence.blame(interval.leadership.token, u64::MAX);
                 verdict.wrong(
                     blame,
                     format!("its entry was deleted while it led ({why}): {interval:?}"),
@@ -99,61 +106,22 @@ pub(super) fn check(lines: &[Line]) -> Verdict {
     verdict
 }
 
-/// What others than our drivers saw.
-struct Evidence {
-    revoked: Vec<(u64, u64)>,
-    vanished: Vec<(u64, u64)>,
-    early: Vec<u64>,
-}
-
-impl Evidence {
-    fn of(lines: &[Line]) -> Evidence {
-        let mut evidence = Evidence {
-            revoked: vec![],
-            vanished: vec![],
-            early: vec![],
+/// Work that goes on although its leadership is over: nobody told it.
+fn overruns(lines: &[Line], intervals: &[Interval], troubles: &Troubles, verdict: &mut Verdict) {
+    for interval in intervals {
+        let of_it = |line: &&Line| match &line.what {
+            What::Closed => line.who == interval.who,
+            What::Killed { client } => *client == interval.who,
+            _ => false,
         };
-        for line in lines {
-            match line.what {
-                What::Revoked { lease } => evidence.revoked.push((lease, line.at)),
-                What::Vanished { token } => evidence.vanished.push((token, line.at)),
-                What::EndedEarly { .. } => evidence.early.push(line.at),
-                _ => {}
-            }
-        }
-        evidence
-    }
-
-    /// When a third party ended its lease: from then on only fencing covers.
-    fn revoked(&self, interval: &Interval) -> Option<u64> {
-        let of_it = self
-            .revoked
-            .iter()
-            .filter(|(lease, _)| *lease == interval.leadership.lease);
-        of_it.map(|(_, at)| *at).min()
-    }
-
-    /// The store's only if its entry was seen to go too early, and at the same time the bare client lost a lease that its
-    /// own renewals had proven.
-    fn blame(&self, interval: &Interval) -> (Blame, &'static str) {
-        self.blame_before(interval, interval.until)
-    }
-
-    fn blame_before(&self, interval: &Interval, until: u64) -> (Blame, &'static str) {
-        let token = interval.leadership.token;
-        let Some((_, gone)) = self.vanished.iter().find(|(vanished, _)| *vanished == token) else {
-            return (Blame::Ours, "nobody saw the first one's entry go early");
+        let died = || lines.iter().find(of_it).or(lines.last()).map(|line| line.at);
+        let Some(stopped) = interval.stopped.or_else(died) else {
+            continue;
         };
-        if *gone >= until {
-            return (Blame::Ours, "the first one's entry was there all the time");
+        if stopped > interval.until + OVERRUN && !troubles.stood_still(&interval.who, interval.from, stopped) {
+            let by = (stopped - interval.until) / MS;
+            verdict.wrong(Blame::Ours, format!("went on for {by} ms after its end: {interval:?}"));
         }
-        if self.early.iter().any(|early| early.abs_diff(*gone) <= SAME_CAUSE) {
-            return (Blame::Store, "the bare client lost a proven lease at the same time");
-        }
-        (
-            Blame::Ours,
-            "the first one's entry went early, and no lease of the bare client did",
-        )
     }
 }
 

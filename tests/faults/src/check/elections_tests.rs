@@ -1,10 +1,10 @@
 use super::check;
-use crate::check::Blame;
-use crate::check::fixture::{led, line};
+use crate::check::fixture::{fault, led, line};
+use crate::check::{Blame, Troubles};
 use crate::history::{Leadership, Line, Lost, MS, What};
 
 fn blames(lines: &[Line]) -> Vec<Blame> {
-    check(lines)
+    check(lines, &Troubles::of(lines))
         .violations
         .iter()
         .map(|violation| violation.blame)
@@ -60,6 +60,49 @@ fn a_leader_whose_entry_was_deleted_by_nobody_is_found() {
     assert_eq!(blames(&lines), [Blame::Ours]);
     lines.push(line(890, "nemesis", What::Revoked { lease: 10 }));
     assert_eq!(blames(&lines), []);
+}
+
+#[test]
+fn a_leader_that_is_valid_after_its_end_is_found() {
+    // Its `until` is the moment of the look then.
+    let mut lines = [led("a", 1, 0, 3000), led("a", 1, 3500, 3600), led("b", 2, 3550, 5000)].concat();
+    // Looked at, not begun.
+    lines.remove(2);
+    assert_eq!(blames(&lines), [Blame::Ours]);
+}
+
+#[test]
+fn work_that_goes_on_after_its_end_is_found_unless_it_stood_still() {
+    let leadership = Leadership {
+        election: "/e".into(),
+        token: 1,
+        lease: 10,
+    };
+    let lost = Some(Lost::Otherwise);
+    let ended = |at| {
+        let (leadership, lost) = (leadership.clone(), lost);
+        [
+            led("c0.0", 1, 0, 3000),
+            vec![line(at, "c0.0", What::Ended { leadership, lost })],
+        ]
+        .concat()
+    };
+    assert_eq!(blames(&ended(3100)), []);
+    assert_eq!(blames(&ended(9000)), [Blame::Ours]);
+    let paused = |who| [ended(9000), fault(0, 2000, 8900, who, "pause client")].concat();
+    assert_eq!(blames(&paused("c0")), []);
+    assert_eq!(blames(&paused("c1")), [Blame::Ours]);
+    // Nor may it never end.
+    let client = "c0.0".to_owned();
+    let killed = |at| {
+        [
+            led("c0.0", 1, 0, 3000),
+            vec![line(at, "nemesis", What::Killed { client: client.clone() })],
+        ]
+        .concat()
+    };
+    assert_eq!(blames(&killed(3100)), []);
+    assert_eq!(blames(&killed(9000)), [Blame::Ours]);
 }
 
 #[test]

@@ -7,14 +7,18 @@ use crate::history::{Call, Line, Op, Outcome, Value, What};
 
 pub(super) fn check(lines: &[Line], calls: &[Call]) -> Verdict {
     let mut verdict = Verdict::new("fenced register");
-    // Every value that was ever there has a number of its own, one more than the value before.
-    let mut values: BTreeMap<(String, u64), BTreeMap<u64, Value>> = BTreeMap::new();
+    // Every value that was ever there has a number of its own, one more than the value before; an entry made anew comes
+    // after the one before.
+    let mut values: BTreeMap<String, BTreeMap<(u64, u64), Value>> = BTreeMap::new();
+    let mut twice = vec![];
     let mut saw = |key: &str, created: u64, text: &str| {
         if let (true, Ok(value)) = (is_fenced(key), text.parse::<Value>()) {
-            values
-                .entry((key.to_owned(), created))
-                .or_default()
-                .insert(value.n, value);
+            let values = values.entry(key.to_owned()).or_default();
+            if let Some(other) = values.insert((created, value.n), value).filter(|other| *other != value) {
+                twice.push(format!(
+                    "{key}: {value:?} and {other:?} were both taken after the same one"
+                ));
+            }
         }
     };
     for call in calls {
@@ -36,7 +40,10 @@ pub(super) fn check(lines: &[Line], calls: &[Call]) -> Verdict {
             saw(key, held.created, &held.value);
         }
     }
-    for ((key, _), values) in &values {
+    for text in twice {
+        verdict.wrong(Blame::Ours, text);
+    }
+    for (key, values) in &values {
         verdict.checked += values.len();
         let values: Vec<&Value> = values.values().collect();
         for pair in values.windows(2) {

@@ -14,3 +14,7 @@ pub(super) fn check(lines: &[Line]) -> Verdict {
     }
     verdict
 }
+
+#[cfg(test)]
+#[path = "leaks_tests.rs"]
+mod tests;

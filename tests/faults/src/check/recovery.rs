@@ -12,7 +12,8 @@ pub(crate) const BOUND: u64 = 25_000 * MS;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Need {
     Write(String),
-    Watch(String),
+    Watch(String, u64),
+    Sequence(String),
     Registration(String),
     Leader(String),
 }
@@ -92,20 +93,30 @@ fn recovered(lines: &[Line], calls: &[Call], since: u64, alive: &BTreeSet<&str>)
         .map_or(u64::MAX, |line| line.at);
     let mut met: BTreeMap<Need, Option<u64>> = BTreeMap::new();
     // What nobody does in this run, nobody needs.
-    let any = |found: fn(&What) -> bool| lines.iter().any(|line| found(&line.what));
     let writes = calls.iter().any(|call| matches!(call.op, Op::Create { .. }));
-    let watches = any(|what| matches!(what, What::Seen { .. }));
-    let registrations = any(|what| matches!(what, What::Registered { .. }));
+    let sequences = calls.iter().any(|call| matches!(call.op, Op::Sequential { .. }));
+    let registrations = lines.iter().any(|line| matches!(line.what, What::Registered { .. }));
     for who in alive {
         let who = (*who).to_owned();
         if writes {
             met.insert(Need::Write(who.clone()), None);
         }
-        if watches {
-            met.insert(Need::Watch(who.clone()), None);
+        if sequences {
+            met.insert(Need::Sequence(who.clone()), None);
         }
         if registrations {
             met.insert(Need::Registration(who), None);
+        }
+    }
+    for line in lines {
+        match &line.what {
+            What::Watching { watch, .. } if alive.contains(line.who.as_str()) => {
+                met.insert(Need::Watch(line.who.clone(), *watch), None);
+            }
+            What::Campaigns { election } => {
+                met.insert(Need::Leader(election.clone()), None);
+            }
+            _ => {}
         }
     }
     let mut meet = |need: Need, at: u64| {
@@ -114,31 +125,30 @@ fn recovered(lines: &[Line], calls: &[Call], since: u64, alive: &BTreeSet<&str>)
         }
     };
     for call in calls.iter().filter(|call| call.from >= since) {
-        if let (Op::Create { .. } | Op::Update { .. }, Some((at, Outcome::Done { .. }))) = (&call.op, &call.end) {
-            meet(Need::Write(call.who.clone()), *at);
+        match (&call.op, &call.end) {
+            (Op::Create { .. } | Op::Update { .. }, Some((at, Outcome::Done { .. }))) => {
+                meet(Need::Write(call.who.clone()), *at);
+            }
+            (Op::Sequential { .. }, Some((at, Outcome::Done { .. }))) => meet(Need::Sequence(call.who.clone()), *at),
+            _ => {}
         }
     }
     let mut registered: BTreeSet<&str> = BTreeSet::new();
-    let mut elections: BTreeMap<&str, Option<u64>> = BTreeMap::new();
     for line in lines.iter().filter(|line| line.at <= quiet) {
         match &line.what {
-            What::Seen { .. } if line.at >= since => meet(Need::Watch(line.who.clone()), line.at),
-            What::Registered { registered: true } => {
+            What::Seen { watch, .. } if line.at >= since => meet(Need::Watch(line.who.clone(), *watch), line.at),
+            What::Registered { registered: true, .. } => {
                 if line.at >= since {
                     meet(Need::Registration(line.who.clone()), line.at);
                 } else {
                     registered.insert(&line.who);
                 }
             }
-            What::Registered { registered: false } => {
+            What::Registered { registered: false, .. } => {
                 registered.remove(line.who.as_str());
             }
-            What::Elected(leadership) => {
-                elections.entry(&leadership.election).or_default();
-            }
             What::Valid { leadership, .. } if line.at >= since => {
-                let first = elections.entry(&leadership.election).or_default();
-                *first = Some(first.unwrap_or(line.at));
+                meet(Need::Leader(leadership.election.clone()), line.at);
             }
             _ => {}
         }
@@ -146,9 +156,6 @@ fn recovered(lines: &[Line], calls: &[Call], since: u64, alive: &BTreeSet<&str>)
     // Registered all the time: nothing had to come back.
     for who in registered {
         meet(Need::Registration(who.to_owned()), since.max(1));
-    }
-    for (election, first) in elections {
-        met.insert(Need::Leader(election.to_owned()), first);
     }
     met
 }

@@ -10,8 +10,23 @@ fn history(back: u64) -> (Vec<Line>, Vec<Call>) {
         whole: false,
         seen: vec![seen("/k", 1, None)],
     };
+    let watching = What::Watching {
+        watch: 1,
+        target: "/k".into(),
+        children: false,
+    };
+    let registered = What::Registered {
+        registered: true,
+        lease: 7,
+        until: 4000 * crate::history::MS,
+    };
+    let election = "/e".into();
     let lines = [
-        vec![line(1000, "c0.0", What::Registered { registered: true })],
+        vec![
+            line(999, "c0.0", watching),
+            line(1000, "c0.0", registered),
+            line(1001, "c0.0", What::Campaigns { election }),
+        ],
         fault(0, 10_000, 20_000, "s0", "kill"),
         vec![line(back, "c0.0", watch)],
         led("c0.0", 1, back, back + 10),
@@ -46,4 +61,29 @@ fn what_never_works_again_is_found() {
     calls.pop();
     let found = check(&lines, &calls, &Troubles::of(&lines)).violations;
     assert!(found.len() == 1 && found[0].text.contains("never again"), "{found:?}");
+}
+
+#[test]
+fn one_of_many_watches_that_tells_nothing_any_more_is_found() {
+    let (mut lines, calls) = history(21_000);
+    let watching = What::Watching {
+        watch: 2,
+        target: "/k2".into(),
+        children: false,
+    };
+    lines.insert(0, line(998, "c0.0", watching));
+    let found = check(&lines, &calls, &Troubles::of(&lines)).violations;
+    assert!(
+        found.len() == 1 && found[0].text.contains("Watch(\"c0.0\", 2)"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn an_election_that_nobody_ever_won_is_found() {
+    let (mut lines, calls) = history(21_000);
+    let election = "/other".into();
+    lines.insert(0, line(998, "c0.0", What::Campaigns { election }));
+    let found = check(&lines, &calls, &Troubles::of(&lines)).violations;
+    assert!(found.len() == 1 && found[0].text.contains("/other"), "{found:?}");
 }

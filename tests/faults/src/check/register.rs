@@ -37,7 +37,7 @@ pub(super) enum Step {
     /// Somebody was told that this version is not there, and perhaps which one is.
     NotThere {
         expected: Named,
-        now: Option<u64>,
+        now: Option<Named>,
     },
     Create {
         uid: u64,
@@ -173,11 +173,11 @@ fn after(state: &Entry, step: &Step) -> Option<Entry> {
         Step::NotThere { expected, now } => {
             let (creator, uid, version, created) = present?;
             let is_it = expected.is(uid, version) && (version.is_some() || expected.uid.is_some());
-            let fits = !is_it && (now.is_none() || version.is_none() || version == now);
+            let fits = !is_it && now.is_none_or(|now| now.is(uid, version));
             fits.then_some(Present {
                 creator,
                 uid,
-                version: version.or(now),
+                version: version.or(now.map(|now| now.version)),
                 created,
             })
         }

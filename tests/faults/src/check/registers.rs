@@ -7,7 +7,7 @@ use porcupine_rs::{CheckResult, Operation, check_operations_timeout};
 
 use super::register::{Fate, Named, OVER, Register, Sight, Step, operation, over};
 use super::{Blame, Verdict};
-use crate::history::{Call, Held, Op, Outcome, Value};
+use crate::history::{Call, Held, Line, Op, Outcome, Value, What};
 
 /// A key whose order takes longer to find counts as wrong: it was not shown to be right.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -27,6 +27,22 @@ pub(super) fn check(name: &'static str, calls: &[Call], blame: Blame) -> Verdict
         }
     }
     verdict
+}
+
+/// What was there in the end, as reads of the judge.
+pub(super) fn finals(lines: &[Line]) -> Vec<Call> {
+    let quiet = lines.iter().find(|line| line.what == What::Quiet);
+    let from = quiet.map_or(0, |line| line.at);
+    let finals = lines.iter().filter_map(|line| match &line.what {
+        What::Final { key, held } => Some(Call {
+            who: line.who.clone(),
+            from,
+            end: Some((line.at, Outcome::Found { held: held.clone() })),
+            op: Op::GetLatest { key: key.clone() },
+        }),
+        _ => None,
+    });
+    finals.collect()
 }
 
 /// Whether the calls on one key can have happened one after the other, each between its beginning and its end; those of
@@ -194,7 +210,7 @@ impl Names {
                 };
                 return Some(Step::NotThere {
                     expected: self.named(expected.as_deref()?),
-                    now: version.as_ref().map(|version| self.number(version)),
+                    now: version.as_ref().map(|version| self.named(version)),
                 });
             }
             Outcome::Done { .. } => true,

@@ -138,6 +138,50 @@ fn another_creation_under_the_same_version_is_found() {
 }
 
 #[test]
+fn a_refusal_that_names_a_version_that_is_not_there_is_found() {
+    let mismatch = |uid: u64| Outcome::Mismatch {
+        version: Some(format!("v{uid}")),
+    };
+    let refused = |named| {
+        [
+            call("a", 0, 1, create(1), made(1)),
+            call("a", 2, 3, update(2, Some(1)), made(2)),
+            // Nobody was told which version the third one made, but the first one's is known.
+            call("a", 4, 5, update(3, None), unknown()),
+            call("c", 6, 7, latest(), found(3)),
+            call("b", 8, 9, update(4, Some(1)), mismatch(named)),
+        ]
+    };
+    right(&refused(3));
+    wrong(&refused(2));
+    // The one that is expected is there: no reason to refuse.
+    wrong(&[
+        call("a", 0, 1, create(1), made(1)),
+        call("b", 2, 3, update(2, Some(1)), mismatch(1)),
+    ]);
+    // The version that stands is of a write that had not been asked for.
+    wrong(&[
+        call("a", 0, 1, create(1), made(1)),
+        call("a", 2, 3, update(2, Some(1)), unknown()),
+        call("b", 4, 5, update(4, Some(1)), mismatch(3)),
+        call("a", 6, 7, update(3, None), made(3)),
+    ]);
+}
+
+#[test]
+fn what_is_there_in_the_end_is_a_read_as_well() {
+    let (key, held) = ("/k".to_owned(), Some(crate::check::fixture::held(1, 0, 1)));
+    let lines = [
+        crate::check::fixture::line(4, "judge", crate::history::What::Quiet),
+        crate::check::fixture::line(5, "judge", crate::history::What::Final { key, held }),
+    ];
+    let calls = [call("a", 0, 1, create(1), made(1))];
+    right(&[&calls[..], &super::finals(&lines)[..]].concat());
+    let lost = [&calls[..], &[call("a", 2, 3, update(2, Some(1)), made(2))]].concat();
+    wrong(&[&lost[..], &super::finals(&lines)[..]].concat());
+}
+
+#[test]
 fn a_call_whose_caller_died_is_unknown() {
     let mut died = call("a", 2, 3, update(2, None), unknown());
     died.end = None;

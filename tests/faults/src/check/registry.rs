@@ -2,43 +2,61 @@
 
 use std::collections::BTreeMap;
 
-use super::{Blame, Troubles, Verdict};
+use super::{Blame, Evidence, Troubles, Verdict};
 use crate::history::{Line, MS, What};
 
-/// For a busy machine, and for the reader's own way to the store.
+/// For a busy machine.
 const GRACE: u64 = 1500 * MS;
-/// A registration that is reported now may have been lost a moment ago.
-const SETTLED: u64 = 500 * MS;
+
+/// That somebody is registered, as he said so himself.
+struct Claim {
+    since: u64,
+    /// The end of the lease that he has proof of: until then the entry is there, whatever becomes of him.
+    until: u64,
+    lease: u64,
+}
 
 pub(super) fn check(lines: &[Line], troubles: &Troubles) -> Verdict {
     let mut verdict = Verdict::new("registry");
+    let evidence = Evidence::of(lines);
     let mut life = 0;
     let mut dead: BTreeMap<&str, u64> = BTreeMap::new();
-    // Since when each live client says that it is registered without a break.
-    let mut registered: BTreeMap<&str, u64> = BTreeMap::new();
-    for (number, line) in lines.iter().enumerate() {
+    let mut claims: BTreeMap<&str, Claim> = BTreeMap::new();
+    for line in lines {
         match &line.what {
             What::Ready { ttl, slack } => life = life.max(ttl + slack),
             What::Killed { client } => {
                 dead.insert(client, line.at);
-                registered.remove(client.as_str());
+                // Whoever comes in its place removes what it finds.
+                claims.remove(client.as_str());
             }
             What::Closed => {
                 dead.insert(&line.who, line.at);
-                registered.remove(line.who.as_str());
+                claims.remove(line.who.as_str());
             }
-            What::Registered { registered: true } => {
-                registered.entry(&line.who).or_insert(line.at);
+            What::Registered {
+                registered: true,
+                lease,
+                until,
+            } => {
+                let (since, lease, until) = (line.at, *lease, *until);
+                let claim = claims.entry(&line.who).or_insert(Claim { since, until, lease });
+                if claim.lease != lease || claim.until < since {
+                    *claim = Claim { since, until, lease };
+                }
+                claim.until = claim.until.max(until);
             }
-            What::Registered { registered: false } => {
-                registered.remove(line.who.as_str());
+            What::Registered { registered: false, .. } => {
+                claims.remove(line.who.as_str());
             }
             What::Listed { from, owners } => {
-                verdict.checked += 1;
-                let quiet = troubles.quiet_since(line.at);
-                for owner in owners {
-                    let died = dead.get(owner.as_str()).copied();
-                    if let Some(died) = died.filter(|died| *from > quiet.max(*died) + life + GRACE) {
+                let quiet = troubles.leases_kept_alive_until(line.at);
+                for (owner, died) in &dead {
+                    if *from <= quiet.max(*died) + life + GRACE {
+                        continue;
+                    }
+                    verdict.checked += 1;
+                    if owners.iter().any(|listed| listed == owner) {
                         let since = (from - died) / MS;
                         verdict.wrong(
                             Blame::Ours,
@@ -46,14 +64,17 @@ pub(super) fn check(lines: &[Line], troubles: &Troubles) -> Verdict {
                         );
                     }
                 }
-                if line.at < quiet + life + GRACE {
-                    continue;
-                }
-                for (who, since) in &registered {
-                    let settled = since + SETTLED < *from && stays(&lines[number..], who, line.at + SETTLED);
-                    if settled && !owners.iter().any(|owner| owner == who) {
+                for (who, claim) in &claims {
+                    let all_the_time = claim.since <= *from && line.at <= claim.until;
+                    if !all_the_time || evidence.revoked(claim.lease).is_some_and(|at| at <= line.at) {
+                        continue;
+                    }
+                    verdict.checked += 1;
+                    if !owners.iter().any(|owner| owner == who) {
+                        let early = evidence.ended_early(line.at.saturating_sub(life), line.at);
+                        let blame = if early { Blame::Store } else { Blame::Ours };
                         verdict.wrong(
-                            Blame::Ours,
+                            blame,
                             format!("missing: {who} is registered and not listed at {} ms", line.at / MS),
                         );
                     }
@@ -63,16 +84,6 @@ pub(super) fn check(lines: &[Line], troubles: &Troubles) -> Verdict {
         }
     }
     verdict
-}
-
-/// Whether nothing ends this registration until then.
-fn stays(lines: &[Line], who: &str, until: u64) -> bool {
-    let soon = lines.iter().take_while(|line| line.at <= until);
-    !soon.into_iter().any(|line| match &line.what {
-        What::Registered { registered: false } | What::Closed => line.who == who,
-        What::Killed { client } => client == who,
-        _ => false,
-    })
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::{Blame, Verdict};
 use crate::history::{Call, Op, Outcome};
 
-pub(super) fn check(calls: &[Call]) -> Verdict {
-    let mut verdict = Verdict::new("sequential entries");
+pub(super) fn check(name: &'static str, calls: &[Call], blame: Blame) -> Verdict {
+    let mut verdict = Verdict::new(name);
     let mut moments = vec![];
     for call in calls {
         let (
@@ -31,11 +31,11 @@ pub(super) fn check(calls: &[Call]) -> Verdict {
         if ends == 1 {
             highest = highest.max(created);
             if !all.insert(created) {
-                verdict.wrong(Blame::Ours, format!("twice the same `created`: {call:?}"));
+                verdict.wrong(blame, format!("twice the same `created`: {call:?}"));
             }
         } else if created <= highest {
             verdict.wrong(
-                Blame::Ours,
+                blame,
                 format!("created {created} although {highest} had been answered before it was asked for: {call:?}"),
             );
         }

@@ -62,15 +62,26 @@ impl Troubles {
         }
     }
 
-    /// Since when nothing has been wrong at `at`: the end of the last fault that began before; `at` itself during one.
-    pub fn quiet_since(&self, at: u64) -> u64 {
+    /// Until when, at `at`, something may have kept the lease of a dead client alive: servers that could not end it, or
+    /// a renewal of it that was still on its way.
+    pub fn leases_kept_alive_until(&self, at: u64) -> u64 {
+        let may = |span: &&Span| match span.trouble {
+            Trouble::Servers => true,
+            Trouble::Ways => ["late requests", "delay"].iter().any(|way| span.name.contains(way)),
+            Trouble::Client | Trouble::None => false,
+        };
         let before = self.spans.iter().filter(|span| span.from <= at);
-        before.map(|span| span.to.min(at)).max().unwrap_or_default()
+        before.filter(may).map(|span| span.to.min(at)).max().unwrap_or_default()
     }
 
-    /// Whether a fault lay between the two.
-    pub fn between(&self, from: u64, to: u64) -> bool {
-        self.spans.iter().any(|span| span.from <= to && span.to >= from)
+    /// Whether this client's process stood still at some time between the two.
+    pub fn stood_still(&self, who: &str, from: u64, to: u64) -> bool {
+        let client = who.split('.').next().unwrap_or_default();
+        let of_it = |span: &&Span| span.target == client && span.name.contains("pause");
+        self.spans
+            .iter()
+            .filter(of_it)
+            .any(|span| span.from <= to && span.to >= from)
     }
 
     /// When the last fault ended.

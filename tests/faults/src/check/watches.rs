@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Blame, Verdict};
-use crate::history::{Call, Held, Line, Op, Outcome, What};
+use crate::history::{Call, Held, Line, Op, Outcome, Value, What};
 
 /// What is known of a key: how far it has come, and whether it was seen to be gone since.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,6 +30,17 @@ impl Known {
         Ok(())
     }
 
+    fn rises(&mut self, created: u64, n: u64) {
+        if (created, n) > (self.created, self.n) {
+            *self = Known {
+                created,
+                n,
+                gone: false,
+                held: None,
+            };
+        }
+    }
+
     fn misses(&mut self, created: u64) -> Result<(), String> {
         if created < self.created {
             return Err(format!("after {self:?} it showed the deletion of {created}"));
@@ -41,23 +52,45 @@ impl Known {
     }
 }
 
-pub(super) fn check(lines: &[Line], calls: &[Call]) -> Verdict {
-    let mut verdict = Verdict::new("watches");
-    let mut watches: BTreeMap<(&str, u64), BTreeMap<&str, Known>> = BTreeMap::new();
+/// What one watch is of, and what it has told.
+#[derive(Debug, Default)]
+struct Told<'a> {
+    target: Option<(&'a str, bool)>,
+    known: BTreeMap<&'a str, Known>,
+}
+
+impl Told<'_> {
+    fn covers(&self, key: &str) -> bool {
+        self.target.is_some_and(|(target, children)| match children {
+            true => key.rsplit_once('/').is_some_and(|(parent, _)| parent == target),
+            false => key == target,
+        })
+    }
+}
+
+pub(super) fn check(name: &'static str, lines: &[Line], calls: &[Call], blame: Blame) -> Verdict {
+    let mut verdict = Verdict::new(name);
+    let mut watches: BTreeMap<(&str, u64), Told> = BTreeMap::new();
     let mut finals: BTreeMap<&str, Option<&Held>> = BTreeMap::new();
     let mut closed = BTreeSet::new();
     for line in lines {
         match &line.what {
+            What::Watching {
+                watch,
+                target,
+                children,
+            } => watches.entry((&line.who, *watch)).or_default().target = Some((target, *children)),
             What::Seen { watch, whole, seen } => {
                 verdict.checked += 1;
-                let known = watches.entry((&line.who, *watch)).or_default();
+                let told = watches.entry((&line.who, *watch)).or_default();
+                if let Some(other) = seen.iter().find(|seen| !told.covers(&seen.key)) {
+                    verdict.wrong(blame, format!("{} watch {watch} tells of {}", line.who, other.key));
+                }
+                let known = &mut told.known;
                 let mut judge = |result: Result<(), String>, key: &str| {
                     if let Err(why) = result {
                         let at = line.at / 1_000_000;
-                        verdict.wrong(
-                            Blame::Ours,
-                            format!("{} watch {watch} of {key} at {at} ms: {why}", line.who),
-                        );
+                        verdict.wrong(blame, format!("{} watch {watch} of {key} at {at} ms: {why}", line.who));
                     }
                 };
                 if *whole {
@@ -86,24 +119,23 @@ pub(super) fn check(lines: &[Line], calls: &[Call]) -> Verdict {
             _ => {}
         }
     }
-    for ((who, watch), known) in &watches {
+    for ((who, watch), told) in &watches {
         // Who was killed may have missed the rest.
         if !closed.contains(who) {
             continue;
         }
-        for (key, held) in &finals {
-            let Some(known) = known.get(key) else { continue };
+        for (key, held) in finals.iter().filter(|(key, _)| told.covers(key)) {
             verdict.checked += 1;
-            if known.held.as_ref() != *held {
-                let known = &known.held;
+            let known = told.known.get(key).and_then(|known| known.held.as_ref());
+            if known != *held {
                 verdict.wrong(
-                    Blame::Ours,
+                    blame,
                     format!("{who} watch {watch} of {key} ends with {known:?}, but there is {held:?}"),
                 );
             }
         }
     }
-    reads(calls, &mut verdict);
+    reads(calls, blame, &mut verdict);
     verdict
 }
 
@@ -138,12 +170,13 @@ pub fn watches_tell(lines: &[Line], finals: &[(String, Option<Held>)]) -> bool {
         });
     }
     lines.retain(|line| !matches!(line.what, What::Closed) || !killed.contains(&line.who));
-    let ends = check(&lines, &[]).violations;
+    let ends = check("watches", &lines, &[], Blame::Ours).violations;
     !ends.iter().any(|violation| violation.text.contains("ends with"))
 }
 
-/// The plain reads of one client never go back, and know its own writes.
-fn reads(calls: &[Call], verdict: &mut Verdict) {
+/// The plain reads of one client never go back, and know its own writes and whatever it was told.
+fn reads(calls: &[Call], blame: Blame, verdict: &mut Verdict) {
+    let created = creations(calls);
     // Ends before beginnings of the same moment would be too strict: what touches is at once.
     let mut moments = vec![];
     for (number, call) in calls.iter().enumerate() {
@@ -159,31 +192,21 @@ fn reads(calls: &[Call], verdict: &mut Verdict) {
         let call = &calls[number];
         let floor = floors.entry((&call.who, call.op.key())).or_default();
         if ends == 0 {
-            if matches!(call.op, Op::Get { .. }) {
+            if matches!(call.op, Op::Get { .. } | Op::GetLatest { .. }) {
                 at_call.insert(number, floor.clone());
             }
             continue;
         }
-        let raise = |floor: &mut Known, created: u64, n: u64| {
-            if (created, n) > (floor.created, floor.n) {
-                *floor = Known {
-                    created,
-                    n,
-                    gone: false,
-                    held: None,
-                };
-            }
-        };
         match (&call.op, call.end.as_ref().map(|(_, outcome)| outcome)) {
-            (Op::Get { key }, Some(Outcome::Found { held })) => {
+            (Op::Get { key } | Op::GetLatest { key }, Some(Outcome::Found { held })) => {
                 verdict.checked += 1;
                 let mut seen = at_call.remove(&number).unwrap_or_default();
                 match held {
                     Some(held) => {
                         if let Err(why) = seen.sees(held) {
-                            verdict.wrong(Blame::Ours, format!("{} read {key}: {why}", call.who));
+                            verdict.wrong(blame, format!("{} read {key}: {why}", call.who));
                         }
-                        raise(floor, held.created, held.value().n);
+                        floor.rises(held.created, held.value().n);
                     }
                     None if seen.created == floor.created => floor.gone = true,
                     None => {}
@@ -194,13 +217,40 @@ fn reads(calls: &[Call], verdict: &mut Verdict) {
                 Some(Outcome::Done {
                     made: Some((_, created)),
                 }),
+            ) => floor.rises(*created, value.parse::<Value>().unwrap_or_default().n),
+            (_, Some(Outcome::Taken { held })) => floor.rises(held.created, held.value().n),
+            // What it deleted is gone, unless a newer one is there.
+            (
+                Op::Delete {
+                    key,
+                    expected: Some(version),
+                },
+                Some(Outcome::Done { .. }),
             ) => {
-                let n = value.parse::<crate::history::Value>().unwrap_or_default().n;
-                raise(floor, *created, n);
+                if let Some(created) = created.get(&(key.as_str(), version.as_str())) {
+                    floor.rises(*created, 0);
+                    floor.gone |= floor.created == *created;
+                }
             }
             _ => {}
         }
     }
+}
+
+/// Which creation each version is of.
+fn creations(calls: &[Call]) -> BTreeMap<(&str, &str), u64> {
+    let told = calls
+        .iter()
+        .filter_map(|call| match call.end.as_ref().map(|(_, outcome)| outcome) {
+            Some(Outcome::Found { held: Some(held) } | Outcome::Taken { held }) => {
+                Some(((call.op.key(), held.version.as_str()), held.created))
+            }
+            Some(Outcome::Done {
+                made: Some((version, created)),
+            }) => Some(((call.op.key(), version.as_str()), *created)),
+            _ => None,
+        });
+    told.collect()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use zookeeper_client::{Acls, Client as ZkClient, CreateMode, Error as ZkError, Stat};
 
 use super::registers::Performer;
-use super::{BLIND, CALL_DEADLINE, CHAINED, ClientConfig, Store};
+use super::{BLIND, CALL_DEADLINE, CHAINED, ClientConfig, QUEUE, Store};
 use crate::history::{Held, Op, Outcome};
 
 /// A client of the store's own library.
@@ -48,7 +48,7 @@ impl Bare {
 
 async fn begun(servers: &str) -> Result<ZkClient, ZkError> {
     let client = connect(servers).await?;
-    for path in [CHAINED, BLIND] {
+    for path in [CHAINED, BLIND, QUEUE] {
         let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
         client.mkdir(&format!("/bare{path}"), &options).await?;
     }
@@ -69,7 +69,7 @@ impl Performer for Bare {
         let doing = async {
             match self {
                 Bare::Etcd(client) => on_etcd(client, op).await.map_err(|error| error.to_string()),
-                Bare::ZooKeeper { servers, client } => on_zookeeper(servers, client, op).await,
+                Bare::ZooKeeper { .. } => on_zookeeper(self, op).await,
             }
         };
         match timeout(CALL_DEADLINE, doing).await {
@@ -99,7 +99,10 @@ fn ambiguous(op: &Op, why: String) -> Outcome {
 
 async fn on_etcd(client: &etcd_client::Client, op: &Op) -> Result<Outcome, etcd_client::Error> {
     let mut store = client.kv_client();
-    let key = op.key();
+    let key = match op {
+        Op::Sequential { key } => &format!("{key}/{:016x}", rand::random::<u64>()),
+        _ => op.key(),
+    };
     let revision = |version: &Option<String>| version.as_ref().and_then(|version| version.parse::<i64>().ok());
     let (condition, doing) = match op {
         Op::GetLatest { .. } | Op::Get { .. } => {
@@ -116,7 +119,11 @@ async fn on_etcd(client: &etcd_client::Client, op: &Op) -> Result<Outcome, etcd_
             (if_there(key, revision(expected)), TxnOp::put(key, value.as_str(), None))
         }
         Op::Delete { expected, .. } => (if_there(key, revision(expected)), TxnOp::delete(key, None)),
-        Op::Abandon { .. } | Op::Sequential { .. } => {
+        Op::Sequential { .. } => (
+            Compare::create_revision(key, CompareOp::Equal, 0),
+            TxnOp::put(key, "", None),
+        ),
+        Op::Abandon { .. } => {
             return Ok(Outcome::Refused {
                 why: "not without our driver".into(),
             });
@@ -155,7 +162,7 @@ fn if_there(key: &str, revision: Option<i64>) -> Compare {
     }
 }
 
-fn of_etcd(found: &KeyValue) -> Held {
+pub(super) fn of_etcd(found: &KeyValue) -> Held {
     Held {
         value: String::from_utf8_lossy(found.value()).into_owned(),
         version: found.mod_revision().to_string(),
@@ -163,14 +170,20 @@ fn of_etcd(found: &KeyValue) -> Held {
     }
 }
 
-async fn on_zookeeper(servers: &str, client: &Mutex<Option<ZkClient>>, op: &Op) -> Result<Outcome, String> {
-    let now = {
-        let mut client = client.lock().await;
-        if client.as_ref().is_none_or(|client| client.state().is_terminated()) {
-            *client = Some(connect(servers).await.map_err(|error| error.to_string())?);
-        }
-        client.clone().ok_or("no client")?
+/// The client of ZooKeeper, made anew when its session has ended.
+pub(super) async fn current(bare: &Bare) -> Result<ZkClient, String> {
+    let Bare::ZooKeeper { servers, client } = bare else {
+        return Err("no client of ZooKeeper".into());
     };
+    let mut client = client.lock().await;
+    if client.as_ref().is_none_or(|client| client.state().is_terminated()) {
+        *client = Some(connect(servers).await.map_err(|error| error.to_string())?);
+    }
+    client.clone().ok_or_else(|| "no client".into())
+}
+
+async fn on_zookeeper(bare: &Bare, op: &Op) -> Result<Outcome, String> {
+    let now = current(bare).await?;
     match asked(&now, op).await {
         Ok(outcome) => Ok(outcome),
         Err(ZkError::NoNode) => Ok(Outcome::Missing),
@@ -204,7 +217,12 @@ async fn asked(client: &ZkClient, op: &Op) -> Result<Outcome, ZkError> {
                 .and_then(|version| version.split('.').nth(1)?.parse().ok());
             Ok(made(&client.set_data(key, value.as_bytes(), expected).await?))
         }
-        Op::Delete { .. } | Op::Abandon { .. } | Op::Sequential { .. } => Ok(Outcome::Refused {
+        Op::Sequential { key } => {
+            let options = CreateMode::PersistentSequential.with_acls(Acls::anyone_all());
+            let (stat, _) = client.create(&format!("{key}/n"), b"", &options).await?;
+            Ok(made(&stat))
+        }
+        Op::Delete { .. } | Op::Abandon { .. } => Ok(Outcome::Refused {
             why: "not without our driver".into(),
         }),
     }
@@ -216,11 +234,15 @@ async fn latest(client: &ZkClient, key: &str) -> Result<Held, ZkError> {
     writer.add_check_version("/", -1)?;
     writer.commit().await?;
     let (value, stat) = client.get_data(key).await?;
-    Ok(Held {
-        value: String::from_utf8_lossy(&value).into_owned(),
-        version: version(&stat),
+    Ok(of_zookeeper(&value, &stat))
+}
+
+pub(super) fn of_zookeeper(value: &[u8], stat: &Stat) -> Held {
+    Held {
+        value: String::from_utf8_lossy(value).into_owned(),
+        version: version(stat),
         created: stat.czxid.unsigned_abs(),
-    })
+    }
 }
 
 fn made(stat: &Stat) -> Outcome {

@@ -38,6 +38,9 @@ pub(super) fn start(
 ) -> Result<Vec<Candidate>, InvalidKey> {
     let mut candidates = vec![];
     for (number, (key, recipe)) in ELECTIONS.into_iter().zip([Recipe::Cas, Recipe::Sequence]).enumerate() {
+        recorder.say(What::Campaigns {
+            election: key.to_owned(),
+        });
         let election = Arc::new(Election::new(
             session,
             ElectionConfig {
@@ -90,9 +93,9 @@ impl Leader {
         let margin = margin(lease.map_or(Duration::ZERO, |lease| lease.ttl));
         let mut round = 0_u64;
         while !term.is_stopped() && env.now() < enough {
-            let until = nanos((term.valid_until() - margin).since_start());
+            let (asked, until) = (self.recorder.now(), nanos((term.valid_until() - margin).since_start()));
             if term.is_valid() {
-                let leadership = leadership.clone();
+                let (leadership, until) = (leadership.clone(), until.max(asked));
                 self.recorder.say(What::Valid { leadership, until });
             }
             if round.is_multiple_of(2) && !self.write(term.token()).await {

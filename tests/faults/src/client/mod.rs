@@ -1,6 +1,7 @@
 //! A client: a process of its own that works on the store, writes down what happens to it, and ends when it is told.
 
 mod bare;
+mod bare_watches;
 mod config;
 mod elections;
 mod mutant;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coord_api::{Backoff, Env, Session, SessionConfig, Strategy, Task};
+use rustix::process::{Signal, set_parent_process_death_signal};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::watch;
 
@@ -59,22 +61,47 @@ enum Phase {
 /// # Errors
 /// What stopped it from working at all.
 pub async fn run(config: ClientConfig) -> Result<(), Box<dyn Error>> {
+    // Also when it stands still while the run is ended by hand.
+    set_parent_process_death_signal(Some(Signal::KILL))?;
     let recorder = Recorder::new(&config.who);
+    tell_of_panics(&recorder);
     let (phase, phases) = watch::channel(Phase::Work);
     let env = Env::system();
     let memory = env.spawn(recorder.clone().memory(env.clone()));
     if config.bare {
         let bare = Arc::new(Bare::open(&config).await?);
         recorder.say(What::Ready { ttl: 0, slack: 0 });
-        let workers = work(&config, &env, &recorder, bare, &phases);
+        let mut workers = work(&config, &env, &recorder, bare.clone(), &phases);
+        let mut watching = vec![];
+        if config.has(Part::Watches) {
+            let follow = |key| bare_watches::follow(bare.clone(), recorder.clone(), key);
+            watching = bare_watches::keys().map(|key| env.spawn(follow(key))).collect();
+        }
+        if config.has(Part::Sequences) {
+            workers.push(env.spawn(sequences::run_bare(bare.clone(), recorder.clone(), phases.clone())));
+        }
         commands(&phase).await;
         join(workers).await;
+        if config.has(Part::Watches) {
+            bare_watches::finals(&bare, &recorder).await;
+        }
+        watching.iter().for_each(Task::abort);
     } else {
         ours(&config, &env, &recorder, &phase, &phases).await?;
     }
     memory.abort();
     recorder.say(What::Closed);
     Ok(())
+}
+
+/// Whatever task it was in: nobody may be looking at how that ended.
+fn tell_of_panics(recorder: &Recorder) {
+    let (recorder, usual) = (recorder.clone(), std::panic::take_hook());
+    std::panic::set_hook(Box::new(move |panic| {
+        let what = format!("a panic of {}: {panic}", recorder.who());
+        recorder.say(What::Left { what });
+        usual(panic);
+    }));
 }
 
 async fn ours(

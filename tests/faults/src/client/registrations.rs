@@ -4,7 +4,7 @@ use std::time::Duration;
 use coord_api::{Registration, Registry, RegistryConfig, Session, Status, Task};
 
 use super::recorder::Recorder;
-use super::{ClientConfig, SERVICE};
+use super::{ClientConfig, SERVICE, nanos};
 use crate::history::What;
 
 /// How often it looks how its registration stands.
@@ -32,14 +32,22 @@ pub(super) fn start(
         let (registry, recorder, env) = (registry.clone(), recorder.clone(), env.clone());
         let session = session.clone();
         async move {
-            let mut before = None;
+            let (mut before, mut same) = (None, None);
             loop {
-                let connected = session.lease().is_some();
-                let registered = connected && registry.status(SERVICE, &owner) == Some(Status::Registered);
-                if before != Some(registered) {
-                    recorder.say(What::Registered { registered });
-                    before = Some(registered);
+                // The lease first: a registration seen after it is under this one or a later one. Twice under the same
+                // one: a status may be a moment behind a new lease.
+                let lease = session.lease();
+                let known = registry.status(SERVICE, &owner) == Some(Status::Registered);
+                let under = lease.filter(|_| known).map(|lease| lease.lease);
+                let now = match lease.filter(|_| known && under == same) {
+                    Some(lease) => stands(true, lease.lease.0, nanos(lease.valid_until.since_start())),
+                    None => stands(false, 0, 0),
+                };
+                if before.as_ref() != Some(&now) {
+                    recorder.say(now.clone());
+                    before = Some(now);
                 }
+                same = under;
                 env.sleep(LOOK).await;
             }
         }
@@ -51,10 +59,18 @@ pub(super) fn start(
     })
 }
 
+fn stands(registered: bool, lease: u64, until: u64) -> What {
+    What::Registered {
+        registered,
+        lease,
+        until,
+    }
+}
+
 impl Registered {
     pub(super) async fn close(self) {
         self.look.abort();
-        self.recorder.say(What::Registered { registered: false });
+        self.recorder.say(stands(false, 0, 0));
         if let Err(error) = self.registry.close().await {
             self.recorder.note(format!("closing the registry: {error}"));
         }

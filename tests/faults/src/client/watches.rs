@@ -30,6 +30,15 @@ async fn follow(coordinator: Arc<dyn Coordinator>, recorder: Recorder, target: T
                 continue;
             }
         };
+        let (name, children) = match &target {
+            Target::Key(key) => (key.to_string(), false),
+            Target::Children(key) => (key.to_string(), true),
+        };
+        recorder.say(What::Watching {
+            watch: number,
+            target: name,
+            children,
+        });
         loop {
             match watch.next().await {
                 Some(Ok(event)) => recorder.say(told(number, &target, event)),

@@ -39,6 +39,15 @@ pub enum What {
         /// With what.
         outcome: Outcome,
     },
+    /// A watch begins.
+    Watching {
+        /// Its number at this client.
+        watch: u64,
+        /// Of what.
+        target: String,
+        /// Whether it is the children of the target that it tells of, and not the target itself.
+        children: bool,
+    },
     /// A watch told something.
     Seen {
         /// Its number at this client.
@@ -48,6 +57,11 @@ pub enum What {
         /// What is there, or is gone.
         seen: Vec<Seen>,
     },
+    /// A client is a candidate from now on.
+    Campaigns {
+        /// In which election.
+        election: String,
+    },
     /// A leadership began.
     Elected(Leadership),
     /// A leadership was looked at, and was valid.
@@ -55,7 +69,8 @@ pub enum What {
         /// Which.
         #[serde(flatten)]
         leadership: Leadership,
-        /// By what was known then, it is valid until this moment without another word from the store.
+        /// By what was known then, it is valid until this moment without another word from the store. No earlier than
+        /// the moment of the look, whatever the clock says: it did say that it is valid.
         until: u64,
     },
     /// A leadership is over.
@@ -70,6 +85,42 @@ pub enum What {
     Registered {
         /// Whether the registry calls it registered.
         registered: bool,
+        /// Under which lease.
+        lease: u64,
+        /// Until when that lease surely lives, and with it the entry.
+        until: u64,
+    },
+    /// A sequential entry of its own is there.
+    Entered {
+        /// Where.
+        key: String,
+        /// Its creation.
+        created: u64,
+        /// The lease beneath it.
+        lease: u64,
+        /// Until when that surely lives.
+        until: u64,
+    },
+    /// It asked where its sequential entry stands.
+    Stood {
+        /// When it asked.
+        from: u64,
+        /// The creation of its entry.
+        created: u64,
+        /// The creation of what was found under its name.
+        own: Option<u64>,
+        /// Which entry is said to be immediately before it.
+        predecessor: Option<String>,
+    },
+    /// It is about to delete its sequential entry.
+    Leaving {
+        /// The creation of it.
+        created: u64,
+    },
+    /// It has deleted it.
+    Removed {
+        /// The creation of it.
+        created: u64,
     },
     /// All registrations, as an independent reader saw them.
     Listed {

@@ -8,9 +8,9 @@ use super::{Fault, Server, Step, Way, expire, quota};
 use crate::history::What;
 use crate::stage::{Cast, Cluster, Scribe};
 
-/// How late slow answers are. A renewal on etcd takes three of them.
-const SLOW: Duration = Duration::from_millis(700);
-/// Nobody may lead at all.
+/// How much of a ttl slow answers take. A renewal on etcd takes three of them, and has a sixth of the ttl.
+const SLOW: u32 = 24;
+/// Nobody may lead at all. A leader's lease is renewed every third of its ttl.
 const RENEWAL: Duration = Duration::from_secs(8);
 
 /// Breaks things, and mends them.
@@ -21,6 +21,8 @@ pub struct Nemesis<'a> {
     pub cast: &'a mut Cast,
     /// Where it is written down.
     pub scribe: &'a Scribe,
+    /// The time to live of the clients' leases.
+    pub ttl: Duration,
 }
 
 impl Nemesis<'_> {
@@ -31,8 +33,14 @@ impl Nemesis<'_> {
             // Who is wiped must be able to learn again from a majority that remembers.
             self.cluster.wait_ready().await;
         }
+        // Silence after a renewal tells something only of somebody who leads.
+        let slow = matches!(step.fault, Fault::Way(Way::SlowThenSilent));
+        let client = match self.leading() {
+            Some(leading) if slow || step.renewed => leading,
+            _ => self.client(step.pick),
+        };
         if step.renewed {
-            self.renewal().await;
+            self.renewal(|_| true).await;
         }
         let begin = |target: String| {
             self.scribe.say(
@@ -52,7 +60,6 @@ impl Nemesis<'_> {
             Fault::Replace | Fault::OneServer(_) => self.servers(Server::Follower, step.pick).await,
             _ => vec![],
         };
-        let client = self.client(step.pick);
         let name = self.cast.actors[client].name.clone();
         match step.fault {
             Fault::Kill(_) | Fault::Pause(_) | Fault::Restart(_) | Fault::Partition(_) | Fault::Replace => {
@@ -155,9 +162,11 @@ impl Nemesis<'_> {
             Way::HalfOpen => each(Proxy::black_hole),
             Way::Delay => each(|way| way.delay(Duration::from_millis(150))),
             Way::SlowThenSilent => {
-                each(|way| way.set(Direction::ToClient, Flow::Delay(SLOW)));
-                sleep(hold / 3).await;
-                self.renewal().await;
+                ways.iter()
+                    .for_each(|way| way.set(Direction::ToClient, Flow::Delay(self.ttl / SLOW)));
+                // A renewal that ends after this has begun after it: all its answers are late.
+                sleep(self.ttl / SLOW * 3).await;
+                self.renewal(|who| whose(self.number(who), 0)).await;
                 each(Proxy::black_hole);
             }
             Way::DropAnswers => each(Proxy::drop_answers),
@@ -218,15 +227,15 @@ impl Nemesis<'_> {
         });
     }
 
-    /// Waits until somebody's leadership is extended.
-    async fn renewal(&self) {
+    /// Waits until the leadership of one of these is extended.
+    async fn renewal(&self, of: impl Fn(&str) -> bool) {
         let newest = || {
             self.scribe.latest(|line| match &line.what {
-                What::Valid { leadership, until } => Some((leadership.lease, *until)),
+                What::Valid { leadership, until } if of(&line.who) => Some((leadership.lease, *until)),
                 _ => None,
             })
         };
-        let end = Instant::now() + RENEWAL;
+        let end = Instant::now() + RENEWAL.max(self.ttl / 2);
         let before = newest();
         while Instant::now() < end {
             match (before, newest()) {
@@ -235,6 +244,22 @@ impl Nemesis<'_> {
                 _ => sleep(Duration::from_millis(5)).await,
             }
         }
+    }
+
+    /// The client who was seen to lead last, if it still lives.
+    fn leading(&self) -> Option<usize> {
+        let who = self.scribe.latest(|line| match &line.what {
+            What::Valid { .. } => Some(line.who.clone()),
+            _ => None,
+        })?;
+        self.cast.actors.iter().position(|actor| actor.who() == who)
+    }
+
+    /// Of which actor this is a life.
+    fn number(&self, who: &str) -> usize {
+        let name = who.split('.').next().unwrap_or_default();
+        let found = self.cast.actors.iter().position(|actor| actor.name == name);
+        found.unwrap_or(usize::MAX)
     }
 
     async fn servers(&self, which: Server, pick: u64) -> Vec<usize> {

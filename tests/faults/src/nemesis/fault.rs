@@ -12,7 +12,7 @@ pub enum Fault {
     Pause(Server),
     /// An orderly stop of servers, and a start at once.
     Restart(Server),
-    /// A server that reaches clients and no other server.
+    /// Servers that reach clients and no other server; of a majority, nobody reaches anybody.
     Partition(Server),
     /// kill -9 of a client, and another one in its place later.
     KillClient,
@@ -60,7 +60,7 @@ pub enum Way {
     HalfOpen,
     /// Everything is late.
     Delay,
-    /// Answers are late; once a leader was renewed all the same, everything is swallowed.
+    /// Answers are late; once a leader behind them was renewed all the same, everything is swallowed.
     SlowThenSilent,
     /// Connections are reset again and again.
     Reset,
@@ -92,11 +92,10 @@ impl Fault {
             Fault::RestartClient,
             Fault::Revoke,
             Fault::Replace,
-            Fault::Partition(Server::Leader),
-            Fault::Partition(Server::Follower),
         ];
         for server in [Server::Leader, Server::Follower, Server::Majority] {
-            faults.extend([Fault::Kill(server), Fault::Pause(server), Fault::Restart(server)]);
+            faults.extend([Fault::Kill(server), Fault::Pause(server)]);
+            faults.extend([Fault::Restart(server), Fault::Partition(server)]);
         }
         for way in Way::ALL {
             faults.extend([Fault::Way(way), Fault::AllWays(way)]);

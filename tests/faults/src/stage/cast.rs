@@ -92,13 +92,19 @@ impl Cast {
             .spawn()
             .expect("the client starts");
         let output = process.stdout.take().expect("it is piped");
-        let scribe = self.scribe.clone();
+        let (scribe, who) = (self.scribe.clone(), actor.who());
         let reader = tokio::spawn(async move {
             let mut output = BufReader::new(output).lines();
+            let mut broken = None;
             while let Ok(Some(text)) = output.next_line().await {
-                // The last one of a killed process may be cut short.
-                if let Ok(line) = serde_json::from_str::<Line>(&text) {
-                    scribe.add(line);
+                // Only the last one, of a killed process, may be cut short: a history with holes proves nothing.
+                if let Some(text) = broken.take() {
+                    let what = format!("a line of {who} that cannot be read: {text}");
+                    scribe.say("judge", What::Left { what });
+                }
+                match serde_json::from_str::<Line>(&text) {
+                    Ok(line) => scribe.add(line),
+                    Err(_) => broken = Some(text),
                 }
             }
         });
@@ -142,6 +148,10 @@ impl Cast {
     pub async fn kill(&mut self, number: usize) {
         let actor = &mut self.actors[number];
         if let Some(mut running) = actor.running.take() {
+            if let Ok(Some(status)) = running.process.try_wait() {
+                let what = format!("{} ended by itself: {status}", actor.who());
+                self.scribe.say("nemesis", What::Left { what });
+            }
             let _ = running.process.kill().await;
             let client = actor.who();
             self.scribe.say("nemesis", What::Killed { client });

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -5,7 +6,7 @@ use coord_api::{Coordinator, Directory, Env, Error, Key};
 use tokio::task::JoinHandle;
 
 use super::{Cluster, Scribe};
-use crate::client::{CHAINED, ELECTIONS, FENCED, KEYS, SERVICE};
+use crate::client::{BLIND, CHAINED, ELECTIONS, FENCED, KEYS, SERVICE};
 use crate::history::{Held, What};
 
 /// Between two looks at the registry.
@@ -39,8 +40,24 @@ impl Judge {
         let fenced = ELECTIONS
             .iter()
             .map(|key| format!("{FENCED}{}", &key["/elections".len()..]));
+        self.latest(chained.chain(fenced)).await
+    }
+
+    /// What there is now below the keys that nobody watches, of those that were ever written.
+    pub(crate) async fn blind(&self) -> Result<Vec<(String, Option<Held>)>, Error> {
+        let lines = self.scribe.lines();
+        let keys = lines.iter().filter_map(|line| match &line.what {
+            What::Call { op, .. } => Some(op.key()),
+            _ => None,
+        });
+        let below = keys.filter(|key| key.starts_with(BLIND));
+        let keys: BTreeSet<String> = below.map(str::to_owned).collect();
+        self.latest(keys.into_iter()).await
+    }
+
+    async fn latest(&self, keys: impl Iterator<Item = String>) -> Result<Vec<(String, Option<Held>)>, Error> {
         let mut finals = vec![];
-        for key in chained.chain(fenced) {
+        for key in keys {
             let Ok(name) = Key::new(&key) else { continue };
             let entry = self.coordinator.get_latest(&name).await?;
             let held = entry.map(|entry| Held {

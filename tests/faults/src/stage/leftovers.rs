@@ -14,17 +14,22 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const RECORDS: u64 = 120;
 
 /// Waits until nothing is left, and says what is if that takes too long.
-pub(crate) async fn leftovers(cluster: &Cluster) -> Vec<String> {
+pub async fn leftovers(cluster: &Cluster) -> Vec<String> {
     let end = Instant::now() + PATIENCE;
     loop {
-        let left = match cluster {
-            Cluster::Etcd(etcd) => of_etcd(etcd).await.unwrap_or_else(|error| vec![error.to_string()]),
-            Cluster::ZooKeeper(zookeeper) => of_zookeeper(zookeeper).await,
-        };
+        let left = left_now(cluster).await;
         if left.is_empty() || Instant::now() > end {
             return left;
         }
         sleep(Duration::from_millis(300)).await;
+    }
+}
+
+/// What is there at this moment.
+pub async fn left_now(cluster: &Cluster) -> Vec<String> {
+    match cluster {
+        Cluster::Etcd(etcd) => of_etcd(etcd).await.unwrap_or_else(|error| vec![error.to_string()]),
+        Cluster::ZooKeeper(zookeeper) => of_zookeeper(zookeeper).await,
     }
 }
 
@@ -56,6 +61,7 @@ async fn of_etcd(etcd: &EtcdCluster) -> Result<Vec<String>, etcd_client::Error> 
 
 async fn of_zookeeper(zookeeper: &ZkEnsemble) -> Vec<String> {
     let mut left = vec![];
+    let mut led = false;
     for i in 0..zookeeper.nodes().len() {
         let Ok(state) = zookeeper.four_letter(i, "mntr").await else {
             left.push(format!("s{i} does not answer"));
@@ -63,6 +69,7 @@ async fn of_zookeeper(zookeeper: &ZkEnsemble) -> Vec<String> {
         };
         // Only the leader knows: a follower that came back while sessions were closed goes on counting them.
         let leads = state.contains("zk_server_state\tleader") || state.contains("zk_server_state\tstandalone");
+        led |= leads;
         let sessions = leads.then_some("zk_global_sessions");
         for what in ["zk_ephemerals_count", "zk_watch_count"].into_iter().chain(sessions) {
             let count = state
@@ -72,6 +79,9 @@ async fn of_zookeeper(zookeeper: &ZkEnsemble) -> Vec<String> {
                 left.push(format!("{what} {count:?} at s{i}"));
             }
         }
+    }
+    if !led {
+        left.push("no leader, who alone knows of all sessions".into());
     }
     left
 }

@@ -9,7 +9,7 @@ mod witness;
 pub use cast::{Actor, Cast};
 pub use cluster::Cluster;
 pub(crate) use judge::Judge;
-pub(crate) use leftovers::leftovers;
+pub use leftovers::{left_now, leftovers};
 pub(crate) use witness::Witness;
 
 use std::sync::{Arc, Mutex, PoisonError};

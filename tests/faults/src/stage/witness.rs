@@ -13,7 +13,8 @@ use super::{Cluster, Scribe};
 use crate::client::Store;
 use crate::history::What;
 
-const LEASES: usize = 16;
+/// More than two of the waves in which etcd revokes late, sixteen leases each.
+const LEASES: usize = 40;
 const PREFIX: &str = "/witness/";
 const CALL: Duration = Duration::from_secs(1);
 
