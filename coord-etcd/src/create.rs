@@ -75,6 +75,14 @@ impl Core {
                     }
                 }
                 Err(failure) => {
+                    let failure = match failure.may_have_crossed_the_quota() {
+                        false => failure,
+                        true => match self.look_for(&attempt, call).await {
+                            Ok(Some(made)) => return self.judge(&attempt, made),
+                            Ok(None) => failure,
+                            Err(_) => failure.unknown(),
+                        },
+                    };
                     if failure.class == Class::Unknown {
                         self.ledger.remember(create.nonce, ledger);
                     }
@@ -135,6 +143,24 @@ impl Core {
                 link.kv().txn(txn).await.map(Outcome::of)
             })
             .await
+    }
+
+    /// What became of a create of which no copy is under way any more; `None` if nothing. Through the log: a read alone
+    /// can be stale.
+    async fn look_for(&self, attempt: &Attempt<'_>, call: Call) -> Result<Option<Outcome>, Failure> {
+        let answer = self
+            .pool
+            .call(call.repeat(Repeat::Freely), |link: Arc<Link>| async move {
+                let get = |name: &str| TxnOp::get(name, None);
+                let nothing = || TxnOp::delete(self.space.nothing(), None);
+                let txn = Txn::new()
+                    .when([Compare::create_revision(attempt.record.as_str(), CompareOp::Equal, 0)])
+                    .and_then([nothing()])
+                    .or_else([get(&attempt.name), get(&attempt.record), nothing()]);
+                link.kv().txn(txn).await
+            })
+            .await?;
+        Ok((!answer.succeeded()).then(|| Outcome::read(answer)))
     }
 
     fn judge(&self, attempt: &Attempt<'_>, outcome: Outcome) -> Result<Entry> {
@@ -213,7 +239,14 @@ impl Core {
 
     pub(crate) async fn abandon(&self, create: &Create, call: Call) -> Result<()> {
         driver::check_abandon(create, &self.capabilities())?;
-        let fail = |failure: Failure| failure.into_error(Operation::Abandon, Some(&create.key));
+        let fail = |failure: Failure| {
+            // A tombstone needs room, too: until there is some, the create is not settled.
+            let failure = match failure.reason {
+                Reason::Full => failure.unknown(),
+                _ => failure,
+            };
+            failure.into_error(Operation::Abandon, Some(&create.key))
+        };
         let attempt = self.attempt(Operation::Abandon, create)?;
         for last in [false, true] {
             // The tombstone under the very lease that late copies name: while it is there it stops them, and once it is

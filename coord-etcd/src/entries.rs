@@ -69,8 +69,17 @@ impl Core {
                     .or_else([look()]);
                 link.kv().txn(txn).await
             })
-            .await
-            .map_err(|failure| failure.into_error(Operation::Update, Some(key)))?;
+            .await;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(failure) if failure.may_have_crossed_the_quota() => {
+                let now = self.get_latest(key, call).await;
+                let untouched = matches!(now, Ok(Some(now)) if expected == Expect::Version(now.version));
+                let failure = if untouched { failure } else { failure.unknown() };
+                return Err(failure.into_error(Operation::Update, Some(key)));
+            }
+            Err(failure) => return Err(failure.into_error(Operation::Update, Some(key))),
+        };
         let now = found(&answer).pop().map(|kv| named(key.clone(), kv));
         match now {
             Some(entry) if answer.succeeded() => Ok(Entry { value, ..entry }),

@@ -26,6 +26,8 @@ pub(crate) enum Reason {
     Compacted,
     /// The token is too old, or a newer one is wanted.
     Token,
+    /// The quota is reached. etcd says so also of the write that crosses it, which it makes all the same.
+    Full,
     Other,
 }
 
@@ -76,6 +78,20 @@ impl Failure {
     /// Whether another attempt, or another endpoint, may do better.
     pub(crate) fn is_transient(&self) -> bool {
         self.class != Class::Definite
+    }
+
+    /// The only copy of a write was refused for want of room: it may be the one that crossed the quota, so only a look
+    /// tells whether it happened.
+    pub(crate) fn may_have_crossed_the_quota(&self) -> bool {
+        self.reason == Reason::Full && self.class == Class::Definite
+    }
+
+    /// Nobody can tell whether it happened.
+    pub(crate) fn unknown(self) -> Failure {
+        Failure {
+            class: Class::Unknown,
+            ..self
+        }
     }
 
     /// The error that the caller sees.
@@ -135,7 +151,10 @@ fn of_status(status: &Status, sent: bool) -> Failure {
         Code::Unauthenticated => definite(ErrorKind::Unauthenticated(said)),
         _ if has("authentication failed") || has("user name not found") => definite(ErrorKind::Unauthenticated(said)),
         Code::PermissionDenied => definite(ErrorKind::PermissionDenied(said)),
-        Code::ResourceExhausted if has("space exceeded") => definite(ErrorKind::StoreFull(said)),
+        Code::ResourceExhausted if has("space exceeded") => Failure {
+            reason: Reason::Full,
+            ..definite(ErrorKind::StoreFull(said))
+        },
         Code::ResourceExhausted => definite(ErrorKind::LimitReached(said)),
         _ if has("request is too large") || has("too many operations") => definite(ErrorKind::LimitReached(said)),
         // The server is another one than we took it for (not etcd, or too old): nothing was done.

@@ -112,7 +112,13 @@ impl Core {
         // Known before it is asked for, so that close also ends one whose answer was lost.
         let now = self.env.now();
         self.leases.remember(lease, now + ttl, now);
-        let granted = self.grant_lease(lease, seconds, call).await.map_err(|failure| {
+        let mut granted = self.grant_lease(lease, seconds, call).await;
+        if matches!(&granted, Err(failure) if failure.may_have_crossed_the_quota())
+            && self.revoke_lease(lease, call).await.is_err()
+        {
+            granted = granted.map_err(Failure::unknown);
+        }
+        let granted = granted.map_err(|failure| {
             // What never left is nothing for close to revoke.
             if failure.class != Class::Unknown {
                 self.leases.forget(lease);

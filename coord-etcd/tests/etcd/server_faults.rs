@@ -87,6 +87,55 @@ async fn a_lease_revoked_by_somebody_else_is_lost() {
     work.client.create_persistent(&key("/still"), "x").await.unwrap();
 }
 
+/// etcd makes the write that crosses the quota, and says of it, too, that there is no room.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_refused_for_want_of_room_has_not_happened() {
+    const WRITERS: usize = 48;
+    let options = EtcdOptions {
+        quota_bytes: Some(8 * 1024 * 1024),
+        ..EtcdOptions::default()
+    };
+    let etcd = EtcdCluster::start(options).await;
+    let work = AtWork::start(client(etcd.endpoints(), Duration::from_secs(5))).await;
+    let client = &work.client;
+    // Half of them update what is there, half make something new, until there is no room.
+    let writers = (0..WRITERS).map(|writer| async move {
+        let name = |round: usize| key(&format!("/fill/{writer}-{round}"));
+        let mut kept = client.create_persistent(&name(0), "small").await.unwrap();
+        for round in 1.. {
+            let value = vec![u8::try_from(round % 256).unwrap(); 20_000];
+            let (key, before, error) = if writer % 2 == 0 {
+                match client
+                    .update(&kept.key, value.into(), Expect::Version(kept.version))
+                    .await
+                {
+                    Ok(updated) => {
+                        kept = updated;
+                        continue;
+                    }
+                    Err(error) => (kept.key.clone(), Some(kept), error),
+                }
+            } else {
+                match client.create_persistent(&name(round), value).await {
+                    Ok(_) => continue,
+                    Err(error) => (name(round), None, error),
+                }
+            };
+            assert!(matches!(error.kind(), ErrorKind::StoreFull(_)), "{error:?}");
+            if error.is_definite() {
+                let now = client.get_latest(&key).await.unwrap();
+                assert_eq!(
+                    now.map(|now| now.version),
+                    before.map(|before| before.version),
+                    "refused, and made all the same: {error}"
+                );
+            }
+            return;
+        }
+    });
+    futures::future::join_all(writers).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_store_says_so_and_works_again_when_the_operator_cleared_it() {
     let options = EtcdOptions {
@@ -98,13 +147,22 @@ async fn a_full_store_says_so_and_works_again_when_the_operator_cleared_it() {
     let fill = key("/fill");
     let value = vec![b'x'; 400_000];
     let entry = work.client.create_persistent(&fill, value.clone()).await.unwrap();
+    let mut now = entry.clone();
     let error = loop {
-        if let Err(error) = work.client.update(&fill, value.clone().into(), Expect::Any).await {
-            break error;
+        match work
+            .client
+            .update(&fill, value.clone().into(), Expect::Version(now.version))
+            .await
+        {
+            Ok(updated) => now = updated,
+            Err(error) => break error,
         }
     };
+    assert!(matches!(error.kind(), ErrorKind::StoreFull(_)), "{error:?}");
+    // Of an unconditional one nobody can tell whether it was the one that crossed the quota.
+    let error = work.client.update(&fill, "x".into(), Expect::Any).await.unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::StoreFull(_)) && error.is_definite(),
+        matches!(error.kind(), ErrorKind::StoreFull(_)) && error.is_unknown(),
         "{error:?}"
     );
     for error in [

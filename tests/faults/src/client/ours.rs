@@ -40,7 +40,12 @@ impl Ours {
                     let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
                     open.insert(value.clone(), create);
                 }
-                done(&made?)
+                match made? {
+                    entry if entry.value == value.as_bytes() => done(&entry),
+                    // An earlier copy of it has made the entry, and somebody has written to it since: what it was made
+                    // with, this answer does not tell.
+                    _ => Outcome::Done { made: None },
+                }
             }
             Op::Abandon { value, .. } => {
                 let create = {

@@ -40,7 +40,7 @@ pub(super) fn start(
                 let known = registry.status(SERVICE, &owner) == Some(Status::Registered);
                 let under = lease.filter(|_| known).map(|lease| lease.lease);
                 let now = match lease.filter(|_| known && under == same) {
-                    Some(lease) => stands(true, lease.lease.0, nanos(lease.valid_until.since_start())),
+                    Some(lease) => stands(true, lease.lease.0, nanos(lease.good_until().since_start())),
                     None => stands(false, 0, 0),
                 };
                 if before.as_ref() != Some(&now) {

@@ -37,7 +37,7 @@ pub(super) async fn run(session: Session, recorder: Recorder, phases: watch::Rec
                     key: entry.key.to_string(),
                     created: entry.created,
                     lease: lease.lease.0,
-                    until: nanos(lease.valid_until.since_start()),
+                    until: nanos(lease.good_until().since_start()),
                 });
                 env.sleep(env.random_duration(PAUSE)).await;
                 remove(&session, &recorder, &entry).await

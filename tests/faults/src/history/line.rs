@@ -87,7 +87,8 @@ pub enum What {
         registered: bool,
         /// Under which lease.
         lease: u64,
-        /// Until when that lease surely lives, and with it the entry.
+        /// Until when that lease, and with it the entry, surely lives and its session keeps it: a margin before its proven
+        /// end, the session gives it up.
         until: u64,
     },
     /// A sequential entry of its own is there.
@@ -98,7 +99,7 @@ pub enum What {
         created: u64,
         /// The lease beneath it.
         lease: u64,
-        /// Until when that surely lives.
+        /// Until when that surely lives and its session keeps it.
         until: u64,
     },
     /// It asked where its sequential entry stands.

@@ -65,6 +65,7 @@ impl Nemesis<'_> {
             Fault::Kill(_) | Fault::Pause(_) | Fault::Restart(_) | Fault::Partition(_) | Fault::Replace => {
                 begin(names(&servers));
                 self.on_servers(step, &servers).await;
+                self.make_room().await;
             }
             Fault::OneServer(way) => {
                 begin(names(&servers));
@@ -182,6 +183,16 @@ impl Nemesis<'_> {
         }
         sleep(hold).await;
         each(Proxy::pass);
+    }
+
+    /// A member that came back, or learned everything anew, may find the store too full and say so for all, long after
+    /// somebody filled it: nobody but the operator can heal that.
+    async fn make_room(&self) {
+        let Cluster::Etcd(etcd) = self.cluster else { return };
+        while let Err(why) = quota::clear_if_full(etcd).await {
+            self.noted(Err(why));
+            sleep(Duration::from_millis(300)).await;
+        }
     }
 
     async fn on_store(&self, step: Step) {

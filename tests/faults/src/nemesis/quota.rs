@@ -37,9 +37,21 @@ pub(super) async fn clear(etcd: &EtcdCluster) -> Result<(), String> {
     deleted.map_err(|_| "no answer while deleting")?.map_err(text)?;
     etcd.compact().await?;
     etcd.try_etcdctl(&["alarm", "disarm"]).await?;
-    let alarms = etcd.try_etcdctl(&["alarm", "list"]).await?;
-    if alarms.trim().is_empty() {
-        return Ok(());
+    match alarms(etcd).await? {
+        None => Ok(()),
+        Some(alarms) => Err(format!("still there: {alarms}")),
     }
-    Err(format!("still there: {alarms}"))
+}
+
+/// The same, where there is an alarm.
+pub(super) async fn clear_if_full(etcd: &EtcdCluster) -> Result<(), String> {
+    match alarms(etcd).await? {
+        None => Ok(()),
+        Some(_) => clear(etcd).await,
+    }
+}
+
+async fn alarms(etcd: &EtcdCluster) -> Result<Option<String>, String> {
+    let alarms = etcd.try_etcdctl(&["alarm", "list"]).await?;
+    Ok(Some(alarms.trim().to_owned()).filter(|alarms| !alarms.is_empty()))
 }
