@@ -117,5 +117,9 @@ async fn completions_are_printed_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let done = finish(command(&["completions", shell])).await.ok();
         assert!(done.stdout.contains("conformance"), "{shell}");
+        assert!(
+            !done.stdout.contains("__guardian"),
+            "{shell}: what is internal is not offered"
+        );
     }
 }
