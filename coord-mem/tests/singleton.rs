@@ -238,10 +238,12 @@ async fn checkpoints_may_be_kept_in_a_place_of_ones_own() {
     );
 }
 
+type AtFirst = Box<dyn FnOnce(u64) -> CheckpointError + Send>;
+
 /// Says at the first save what it is told to say, and does what it is told to do; then it keeps them.
 struct Awkward {
     kept: InProcess,
-    at_first: Mutex<Option<Box<dyn FnOnce(u64) -> CheckpointError + Send>>>,
+    at_first: Mutex<Option<AtFirst>>,
 }
 
 impl Awkward {
