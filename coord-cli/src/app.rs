@@ -20,18 +20,16 @@ pub(crate) struct App {
 impl App {
     /// Reads the configuration; `overrides` are the command's own flags (see [`App::flag`]).
     pub(crate) fn new(global: &Global, overrides: impl IntoIterator<Item = Override>) -> Result<App, Exit> {
-        let environment = Sources::process_environment();
         let from_environment = || {
-            environment
-                .get("COORD_CONFIG")
-                .filter(|file| !file.is_empty())
-                .map(PathBuf::from)
+            // A path need not be UTF-8.
+            let file = std::env::var_os("COORD_CONFIG");
+            file.filter(|file| !file.is_empty()).map(PathBuf::from)
         };
         let config_file = global.config.clone().or_else(from_environment);
         let store = App::flag("--store", "store", global.store.as_ref());
         let sources = Sources {
             file: config_file.clone(),
-            environment,
+            environment: Sources::process_environment(),
             overrides: store.into_iter().chain(overrides).collect(),
         };
         Ok(App {

@@ -80,6 +80,11 @@ impl Output {
     }
 }
 
+/// One line on standard error. Nobody has to read it: where `eprintln!` would panic, this goes on.
+pub(crate) fn tell(what: impl Display) {
+    let _ = writeln!(std::io::stderr(), "coord: {what}");
+}
+
 /// JSON leaves DEL, C1 and direction marks as they are; terminals should not see them.
 fn safe_json(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());

@@ -42,7 +42,7 @@ impl Shutdown {
 }
 
 /// Whether SIGHUP was ignored by whoever started us. Nowhere but on Linux can that be told.
-fn ignores_hangup() -> bool {
+pub(crate) fn ignores_hangup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());

@@ -1,10 +1,10 @@
-use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
 use coordkit::{Coordinator, Key, Result, StoreUrl};
 
 use crate::escape::Escaped;
+use crate::output::tell;
 
 /// Asks the store until it answers, and tells standard error while it does not. Fails when the store refuses us for
 /// good.
@@ -17,7 +17,7 @@ pub(crate) async fn for_the_store(coordinator: &Arc<dyn Coordinator>, store: &St
             Err(error) if error.is_transient() => {
                 if told != Some(error.to_string()) {
                     let why = error.to_string();
-                    tell(&format!("waiting for the store {store}: {}", Escaped::new(&why)));
+                    tell(format!("waiting for the store {store}: {}", Escaped::new(&why)));
                     told = Some(error.to_string());
                 }
             }
@@ -28,14 +28,9 @@ pub(crate) async fn for_the_store(coordinator: &Arc<dyn Coordinator>, store: &St
         env.sleep(PAUSE).await;
     }
     if told.is_some() {
-        tell(&format!("the store {store} answers"));
+        tell(format!("the store {store} answers"));
     }
     Ok(())
-}
-
-/// A standard error that nobody reads any more is no reason to end: `eprintln!` would panic.
-fn tell(what: &str) {
-    let _ = writeln!(std::io::stderr(), "coord: {what}");
 }
 
 /// How long one question may take before people are told that we wait.

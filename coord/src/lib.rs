@@ -27,6 +27,7 @@
 //! | say more than a URL can (TLS, users, deadlines) | [`Config`] |
 //! | read it from a file, the environment and flags | [`Config::load`], [`Sources`] |
 //! | elect, register, keep a lease alive | [`Election`], [`Registry`], [`Session`] |
+//! | run a job on one of n hot copies, and continue it on the next | [`Singleton`] |
 //! | read the contract | [`Coordinator`] |
 //!
 //! Drivers are cargo features: `etcd`, `zookeeper`, `memory`, all on by default.
@@ -55,7 +56,8 @@ pub use url::{Scheme, StoreUrl};
 pub mod prelude {
     pub use crate::{
         Config, Coordinator, CoordinatorExt, Directory, Election, ElectionConfig, ElectionEvent, Expect, Key,
-        Leadership, Observer, Registration, Registry, RegistryConfig, Session, SessionConfig, connect,
+        Leadership, Observer, Registration, Registry, RegistryConfig, Session, SessionConfig, Singleton,
+        SingletonConfig, Step, Steps, connect,
     };
 }
 

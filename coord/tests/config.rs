@@ -263,3 +263,31 @@ fn certificates_and_schemes_go_together() {
         assert!(error.contains(says), "{text}: {error}");
     }
 }
+
+#[test]
+fn the_same_place_named_again_is_entered_as_the_one_whom_the_file_names() {
+    let (_dir, path) = file("store = 'etcd://me:hunter2@localhost/app'");
+    let with = |url: &str| {
+        load(&Sources {
+            file: Some(path.clone()),
+            environment: [("COORD_STORE".into(), url.into())].into(),
+            ..Sources::default()
+        })
+    };
+    let same = with("etcd://localhost:2379/app").unwrap();
+    assert_eq!(
+        (same.user.as_deref(), same.password.unwrap().reveal()),
+        (Some("me"), "hunter2")
+    );
+    // Another place is not told.
+    for other in [
+        "etcd://localhost:2380/app",
+        "etcd://localhost/other",
+        "zk://localhost:2379/app",
+    ] {
+        let other = with(other).unwrap();
+        assert!(other.user.is_none() && other.password.is_none());
+    }
+    let other = with("etcd://you:sesame@localhost/app").unwrap();
+    assert_eq!(other.user.as_deref(), Some("you"));
+}

@@ -1,4 +1,4 @@
-use crate::{Checkpoint, Error, Key, Progress};
+use crate::{Checkpoint, Error, ErrorKind, Key, Progress};
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
@@ -96,10 +96,13 @@ pub enum SingletonError {
 // === impl CheckpointError ===
 
 impl CheckpointError {
-    /// Whether the same call may work later.
+    /// Whether the same call may work later: the store is out of reach, or has no room.
     pub fn is_transient(&self) -> bool {
         match self {
-            CheckpointError::Coordinator(error) => error.is_transient() || !error.is_definite(),
+            CheckpointError::Coordinator(error) => {
+                let no_room = matches!(error.kind(), ErrorKind::StoreFull(_) | ErrorKind::LimitReached(_));
+                error.is_transient() || !error.is_definite() || no_room
+            }
             CheckpointError::Store { transient, .. } => *transient,
             _ => false,
         }

@@ -131,10 +131,18 @@ impl Singleton {
                         () = pace.wait(self.session.coordinator().env()) => {}
                     }
                 }
-                // The successor was faster than the news of our own end.
-                Err(CheckpointError::Superseded { .. }) if !term.is_valid() => return Err(Ended::Told),
+                // Its successor was faster than the news of its own end.
+                Err(CheckpointError::Superseded { .. }) if self.ends(term).await => return Err(Ended::Told),
                 Err(error) => return Err(Ended::Failed(error.into())),
             }
         }
+    }
+
+    /// Whether leadership has ended, or does as soon as our watch tells. If it does not, whoever has claimed with a newer
+    /// token is no successor, and contending again would not help.
+    async fn ends(&self, term: &Term) -> bool {
+        let coordinator = self.session.coordinator();
+        let (env, patience) = (coordinator.env(), coordinator.capabilities().call_deadline);
+        !term.is_valid() || env.timeout_at(env.now() + patience, term.lost()).await.is_some()
     }
 }

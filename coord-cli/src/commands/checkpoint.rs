@@ -180,7 +180,11 @@ fn read_state(limit: usize) -> Result<Vec<u8>, Exit> {
 
 impl Which {
     fn ready(self, global: &Global) -> Result<Ready, Exit> {
-        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        // What is not UTF-8 is refused below, not passed over: without its token, nobody would claim.
+        let variable = |name: &str| {
+            let value = std::env::var_os(name).filter(|value| !value.is_empty())?;
+            Some(value.to_string_lossy().into_owned())
+        };
         let job = self.job.or_else(|| variable("COORD_JOB"));
         let job = job.ok_or_else(|| Exit::usage("no job: name it, or set COORD_JOB"))?;
         let token = match self.token.or_else(|| variable("COORD_TOKEN")) {

@@ -1,4 +1,4 @@
-use clap::{Args, CommandFactory};
+use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
 
 use crate::cli::{Cli, Global};
@@ -19,7 +19,17 @@ pub(crate) struct Completions {
 impl Completions {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Exit> {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "coord", &mut script);
+        clap_complete::generate(self.shell, &mut offered(), "coord", &mut script);
         Output::new(global.json).bytes(script).await
     }
+}
+
+/// The command without what is hidden, which the generator would offer all the same.
+fn offered() -> Command {
+    let whole = Cli::command();
+    let shown = whole.get_subcommands().filter(|command| !command.is_hide_set());
+    Command::new("coord")
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(whole.get_arguments().cloned())
+        .subcommands(shown.cloned())
 }

@@ -24,7 +24,8 @@ const LAST: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
     pub(crate) command: Vec<OsString>,
-    pub(crate) environment: Vec<(&'static str, OsString)>,
+    /// What it is told beside our own environment; `None`: what it is not to see of that.
+    pub(crate) environment: Vec<(&'static str, Option<OsString>)>,
     pub(crate) grace: Duration,
 }
 
@@ -53,10 +54,15 @@ impl Guarded {
             .arg(format!("--kill-at={}", limits.kill_at))
             .arg("--")
             .args(&job.command)
-            .envs(job.environment.iter().map(|(name, value)| (name, value)))
             // A terminal signals its whole foreground group; this one has to outlive it.
             .process_group(0)
             .stdin(Stdio::from(OwnedFd::from(its)));
+        for (name, value) in &job.environment {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         let process = command.spawn()?;
         // With its copy of the other end, or the end of the guardian would not be the end of the pipe.
         drop(command);

@@ -4,7 +4,10 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use clap::Args;
+use nix::sys::signal::SigSet;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+
+use crate::output::tell;
 
 /// What becomes the job: for internal use.
 #[derive(Debug, Args)]
@@ -27,14 +30,20 @@ impl Launch {
             return 128 + Signal::KILL.as_raw();
         }
         if let Err(error) = asked {
-            eprintln!("coord: no parent-death signal: {error}");
+            tell(format!("no parent-death signal: {error}"));
         }
         let Some((program, arguments)) = self.command.split_first() else {
             return 2;
         };
         let error = Command::new(program).args(arguments).exec();
+        // The attempt has made SIGPIPE deadly, as programs expect it: without a reader, the code is to be told all the same.
+        let mut pipe = SigSet::empty();
+        pipe.add(nix::sys::signal::Signal::SIGPIPE);
+        let _ = pipe.thread_block();
         let program = program.to_string_lossy();
-        eprintln!("coord: cannot run {program:?}: {error}; check its name and that it is executable");
+        tell(format!(
+            "cannot run {program:?}: {error}; check its name and that it is executable"
+        ));
         match error.kind() {
             ErrorKind::NotFound => 127,
             _ => 126,

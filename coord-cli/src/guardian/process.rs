@@ -21,6 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::orders::{Limits, Order, Report};
 use super::{LAUNCH, OURSELVES, Signals, tree};
+use crate::output::tell;
 
 /// Between two looks whether what was killed is gone.
 const LOOK: Duration = Duration::from_millis(5);
@@ -74,7 +75,7 @@ impl Guard {
         match ended {
             Ok(()) => 0,
             Err(error) => {
-                eprintln!("coord: the guardian failed: {error}");
+                tell(format!("the guardian failed: {error}"));
                 1
             }
         }
@@ -107,6 +108,13 @@ impl Guard {
             alone: false,
             reports,
         };
+        // The machine may have stood still since this was ordered.
+        if watch.env.now() >= watch.limits.stop_at() {
+            watch.forced = true;
+            watch.report(&Report::Stopping);
+            watch.report_end();
+            return Ok(());
+        }
         match launch(&self.command, stdin) {
             Ok(group) => {
                 watch.group = Some(group);
@@ -251,10 +259,10 @@ impl Watch {
         }
         let sent = tree::signal_all(Signal::KILL);
         if sent.reached == 0 && sent.refused > 0 && self.code.is_some() {
-            eprintln!(
-                "coord: {} processes of the job run as another user and cannot be killed",
+            tell(format!(
+                "{} processes of the job run as another user and cannot be killed",
                 sent.refused
-            );
+            ));
             self.report_end();
             std::process::exit(1);
         }

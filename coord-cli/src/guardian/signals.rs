@@ -4,6 +4,8 @@ use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
+use crate::shutdown::ignores_hangup;
+
 /// Signals, in the order in which they came. Taken from the moment it is made on: none of them ends or stops this process
 /// any more. (Handled, not ignored: what is ignored stays so in a program that is started.)
 #[derive(Debug)]
@@ -27,10 +29,16 @@ const ALL: [Signal; 10] = [
 // === impl Signals ===
 
 impl Signals {
-    /// All that somebody may send us. Must be called within a runtime.
+    /// All that somebody may send us; not SIGHUP if we were started with nohup, which is for the job, too. Must be called
+    /// within a runtime.
     pub(crate) fn listen() -> io::Result<Signals> {
         let (sender, receiver) = mpsc::channel(64);
-        for raw in ALL.map(Signal::as_raw) {
+        let deaf_to = ignores_hangup().then_some(Signal::HUP);
+        for raw in ALL
+            .into_iter()
+            .filter(|signal| Some(*signal) != deaf_to)
+            .map(Signal::as_raw)
+        {
             let mut signals = signal(SignalKind::from_raw(raw))?;
             let sender = sender.clone();
             tokio::spawn(async move {
@@ -51,10 +59,14 @@ impl Signals {
         }
     }
 
-    /// Whether it asks to end: SIGHUP, SIGINT, SIGQUIT or SIGTERM.
-    pub(crate) fn asks_to_end(raw: i32) -> bool {
-        [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM]
-            .map(Signal::as_raw)
-            .contains(&raw)
+    /// The next one that asks to end: SIGHUP, SIGINT, SIGQUIT or SIGTERM. Those before it are let go.
+    pub(crate) async fn next_to_end(&mut self) -> i32 {
+        let to_end = [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM].map(Signal::as_raw);
+        loop {
+            let raw = self.next().await;
+            if to_end.contains(&raw) {
+                return raw;
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What cannot be is refused with its exit code, the thing, the reason and the next step.
 
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 
 use crate::support::{command, coord, finish};
 
@@ -112,10 +113,29 @@ async fn nonsense_arguments_are_usage_errors() {
     }
 }
 
+/// Passed over, it would be the default, or nobody's token.
+#[tokio::test]
+async fn our_variables_that_are_no_text_are_usage_errors() {
+    for (name, args) in [
+        ("COORD_SESSION_TTL", &["get", "/a"][..]),
+        ("COORD_CONFIG", &["get", "/a"]),
+        ("COORD_TOKEN", &["checkpoint", "load", "nightly"]),
+    ] {
+        let mut command = command(&[&["--store", "mem://"], args].concat());
+        command.env(name, std::ffi::OsStr::from_bytes(b"1\xe9"));
+        let done = finish(command).await;
+        assert_eq!(done.code, Some(2), "{name}: {done:?}");
+    }
+}
+
 #[tokio::test]
 async fn completions_are_printed_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let done = finish(command(&["completions", shell])).await.ok();
         assert!(done.stdout.contains("conformance"), "{shell}");
+        assert!(
+            !done.stdout.contains("__guardian"),
+            "{shell}: what is internal is not offered"
+        );
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use coord_harness::{EtcdCluster, EtcdOptions};
 use rustix::process::Signal;
 
 use crate::beats::assert_all_gone;
@@ -17,6 +18,29 @@ scenes![
     refused_by_a_newer_token_is_77,
     the_examples_in_the_helps_work,
 ];
+
+/// ZooKeeper lets everybody in, and asks entry by entry.
+pub(crate) const OF_ETCD: &[crate::stage::Scene] = &[("wrong_credentials_are_2", |stage| {
+    Box::pin(wrong_credentials_are_2(stage))
+})];
+
+async fn wrong_credentials_are_2(stage: Arc<Stage>) {
+    let etcd = EtcdCluster::start(EtcdOptions::default()).await;
+    etcd.etcdctl(&["user", "add", "root:sesame"]).await;
+    etcd.etcdctl(&["role", "add", "root"]).await;
+    etcd.etcdctl(&["user", "grant-role", "root", "root"]).await;
+    etcd.etcdctl(&["auth", "enable"]).await;
+    let mut command = stage.coord(&["run", "job", "--", "true"]);
+    let url = format!("etcd://root:open@{}", etcd.node(0).client_addr());
+    command.env("COORD_STORE", url);
+    let output = finish(command).await;
+    let (_, err) = words(&output);
+    assert!(
+        code(&output) == 2 && err.contains("check user, password"),
+        "{} {err}",
+        code(&output)
+    );
+}
 
 async fn the_commands_own_code_is_ours(stage: Arc<Stage>) {
     let job = stage.job("codes");
@@ -41,13 +65,14 @@ async fn the_commands_own_code_is_ours(stage: Arc<Stage>) {
 }
 
 async fn usage_and_configuration_are_2(stage: Arc<Stage>) {
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["run", "job"], "CMD"),
         (&["run", "jo b", "--", "true"], "only letters"),
         (&["run", "job", "--run-id", "x", "--", "true"], "--once"),
         (&["run", "job", "--once", "--run-id", "a/b", "--", "true"], "'/'"),
         (&["run", "job", "--ttl", "8s", "--grace", "4s", "--", "true"], "3.74s"),
         (&["run", "job", "--grace", "soon", "--", "true"], "soon"),
+        (&["run", "job", "--wait", "0s", "--", "true"], "a second or more"),
         (&["run", "job", "--store", "http://x", "--", "true"], "http"),
         (&["checkpoint", "save", "job", "--step", "b"], "COORD_TOKEN"),
     ];

@@ -10,13 +10,15 @@ use tokio::process::Command;
 
 use crate::beats::assert_all_gone;
 use crate::scenes;
-use crate::stage::{LONG, Stage, code, finish, words};
+use crate::stage::{Copy, LONG, Stage, code, finish, words};
 
 scenes![
     signals_go_to_the_whole_group,
     standard_input_and_output_are_the_jobs,
     the_job_can_read_from_the_terminal,
     the_job_knows_what_it_needs_and_no_secret,
+    nohup_keeps_the_job_alive_when_the_terminal_goes,
+    nobody_has_to_read_standard_error,
 ];
 
 async fn signals_go_to_the_whole_group(stage: Arc<Stage>) {
@@ -145,7 +147,9 @@ async fn the_job_can_read_from_the_terminal(stage: Arc<Stage>) {
 
 async fn the_job_knows_what_it_needs_and_no_secret(stage: Arc<Stage>) {
     let job = stage.job("environment");
-    let script = r#"env | grep ^COORD_ | sed 's/^/env /' >> "$LOG""#;
+    // And with that it is let in, although the file's URL says with which password, and its variable does not.
+    let script = r#"env | grep ^COORD_ | sed 's/^/env /' >> "$LOG"
+"$COORD" checkpoint save --step b < /dev/null"#;
     let mut command = job.command("a", &[], &["sh", "-c", script]);
     let url = command
         .as_std()
@@ -162,7 +166,12 @@ async fn the_job_knows_what_it_needs_and_no_secret(stage: Arc<Stage>) {
         format!("store = \"{}\"\n", url.replace("://", "://user:sesame@")),
     )
     .unwrap();
-    command.env_remove("COORD_STORE").env("COORD_CONFIG", &file);
+    command
+        .env_remove("COORD_STORE")
+        .env("COORD_CONFIG", &file)
+        .env("COORD", env!("CARGO_BIN_EXE_coord"))
+        // Of a job around this one.
+        .env("COORD_RUN_ID", "another's");
     let output = finish(command).await;
     assert_eq!(code(&output), 0, "{:?}", words(&output));
     let told = job.lines("env").join("\n");
@@ -172,5 +181,57 @@ async fn the_job_knows_what_it_needs_and_no_secret(stage: Arc<Stage>) {
     for part in ["COORD_JOB=", "COORD_NAME=a", "COORD_TOKEN="] {
         assert!(told.contains(part), "{part} in {told}");
     }
-    assert!(!told.contains("sesame"), "{told}");
+    for part in ["sesame", "COORD_RUN_ID"] {
+        assert!(!told.contains(part), "{part} in {told}");
+    }
+}
+
+async fn nohup_keeps_the_job_alive_when_the_terminal_goes(stage: Arc<Stage>) {
+    let job = stage.job("nohup");
+    let script = r#"trap 'echo "got USR1" >> "$LOG"' USR1; echo ready >> "$LOG"; while :; do sleep 0.05; done"#;
+    let mut command = stage.shell(r#"trap "" HUP; exec "$COORD" run "$JOB" --name a -- sh -c "$SCRIPT""#);
+    command
+        .env("COORD", env!("CARGO_BIN_EXE_coord"))
+        .env("JOB", &job.name)
+        .env("SCRIPT", script)
+        .env("LOG", &job.log);
+    let mut copy = Copy {
+        name: "a".to_owned(),
+        process: command.spawn().unwrap(),
+    };
+    eventually(LONG, "the job", || {
+        let ready = !job.lines("ready").is_empty();
+        async move { ready }
+    })
+    .await;
+    copy.signal(Signal::HUP);
+    copy.signal(Signal::USR1);
+    eventually(LONG, "the next signal", || {
+        let got = !job.lines("got").is_empty();
+        async move { got }
+    })
+    .await;
+    copy.signal(Signal::TERM);
+    assert_eq!(copy.code().await, Some(143), "not 129: SIGHUP is ignored");
+}
+
+/// As in `coord run … 2>&1 | head -1`.
+async fn nobody_has_to_read_standard_error(stage: Arc<Stage>) {
+    let job = stage.job("unheard");
+    let unheard = |command: &[&str]| {
+        let mut process = job.command("a", &[], command).stderr(Stdio::piped()).spawn().unwrap();
+        drop(process.stderr.take());
+        Copy {
+            name: "a".to_owned(),
+            process,
+        }
+    };
+    assert_eq!(unheard(&["/no/such/program"]).code().await, Some(127));
+    let mut copy = unheard(&["sh", "-c", r#"exec sh -c "$BEAT" beat main"#]);
+    let first = job.runs(0).await;
+    assert_eq!(code(&stage.output(&["evict", &job.name]).await), 0);
+    // It cannot tell anybody, and waits for its next turn all the same.
+    job.runs(first.token).await;
+    copy.signal(Signal::TERM);
+    assert_eq!(copy.code().await, Some(143));
 }

@@ -8,6 +8,7 @@ mod checkpoints;
 mod codes;
 mod faults;
 mod group;
+mod guardian;
 mod once;
 mod stage;
 mod turns;
@@ -36,7 +37,7 @@ async fn zookeeper_faults() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn etcd_exit_codes() {
-    play(Kind::Etcd, codes::SCENES).await;
+    play(Kind::Etcd, &[codes::SCENES, codes::OF_ETCD].concat()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,7 +8,11 @@ use rustix::process::Signal;
 use crate::scenes;
 use crate::stage::{LONG, SHORT, Stage, code, finish};
 
-scenes![twenty_copies_run_it_once, a_run_that_did_not_end_well_is_run_again];
+scenes![
+    twenty_copies_run_it_once,
+    a_run_that_did_not_end_well_is_run_again,
+    a_copy_that_was_asked_to_end_does_so_although_it_cannot_mark_the_run,
+];
 
 async fn twenty_copies_run_it_once(stage: Arc<Stage>) {
     let job = stage.job("once");
@@ -45,4 +49,19 @@ async fn a_run_that_did_not_end_well_is_run_again(stage: Arc<Stage>) {
     crashing.signal(Signal::KILL);
     assert_eq!(next.code().await, Some(0));
     assert_eq!(job.lines("began"), ["b", "c"]);
+}
+
+async fn a_copy_that_was_asked_to_end_does_so_although_it_cannot_mark_the_run(stage: Arc<Stage>) {
+    let (job, way) = (stage.job("unmarked"), stage.way().await);
+    let script = r#"trap 'exit 0' TERM; echo ready >> "$LOG"; while :; do sleep 0.05; done"#;
+    let options = [&["--once"], &SHORT[..]].concat();
+    let mut copy = job.copy_via(Some(&way), "a", &options, script);
+    eventually(LONG, "the job", || {
+        let ready = !job.lines("ready").is_empty();
+        async move { ready }
+    })
+    .await;
+    way.black_hole();
+    copy.signal(Signal::TERM);
+    assert_eq!(copy.code().await, Some(76), "it does not go back into the line");
 }

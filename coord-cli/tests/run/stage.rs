@@ -110,6 +110,10 @@ impl Stage {
         self.url_of(self.address())
     }
 
+    pub(crate) fn url_at(&self, way: &Proxy) -> String {
+        self.url_of(way.addr())
+    }
+
     /// A way to the server that can be cut off.
     pub(crate) async fn way(&self) -> Proxy {
         Proxy::start(self.address()).await
@@ -225,7 +229,7 @@ impl Job {
     pub(crate) fn copy_via(&self, way: Option<&Proxy>, name: &str, options: &[&str], script: &str) -> Copy {
         let mut command = self.command(name, options, &["sh", "-c", script]);
         if let Some(way) = way {
-            command.env("COORD_STORE", self.stage.url_of(way.addr()));
+            command.env("COORD_STORE", self.stage.url_at(way));
         }
         Copy {
             name: name.to_owned(),

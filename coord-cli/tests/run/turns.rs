@@ -1,6 +1,7 @@
 //! Whose turn it is.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use coord_harness::eventually;
 use rustix::process::Signal;
@@ -8,7 +9,7 @@ use rustix::process::Signal;
 use crate::beats::{assert_all_gone, assert_one_at_a_time, now};
 use crate::faults::SOON;
 use crate::scenes;
-use crate::stage::{LONG, SHORT, Stage, code, whose, words};
+use crate::stage::{Copy, LONG, SHORT, Stage, code, whose, words};
 
 scenes![
     the_next_one_runs_when_the_leader_is_killed,
@@ -17,6 +18,7 @@ scenes![
     sigterm_while_waiting_leaves_the_line,
     a_store_that_is_down_at_the_start_and_comes_up,
     status_tells_who_runs_it_and_who_waits,
+    whoever_asks_again_to_end_does_not_wait_for_the_store,
 ];
 
 /// One process of the job in its group, one that has left it: whatever it is, it goes before the next copy starts.
@@ -119,9 +121,10 @@ async fn sigterm_while_waiting_leaves_the_line(stage: Arc<Stage>) {
 async fn a_store_that_is_down_at_the_start_and_comes_up(stage: Arc<Stage>) {
     let (job, way) = (stage.job("down"), stage.way().await);
     way.cut();
-    let mut copy = job.copy_via(Some(&way), "a", &[], r#"echo "ran $COORD_TOKEN" >> "$LOG""#);
+    let script = r#"echo "ran $COORD_TOKEN" >> "$LOG""#;
+    let mut copy = job.copy_via(Some(&way), "a", &[], script);
     // It has tried, in vain.
-    tokio::time::sleep(std::time::Duration::from_millis(700)).await;
+    tokio::time::sleep(Duration::from_millis(700)).await;
     assert!(copy.process.try_wait().unwrap().is_none(), "it waits");
     way.pass();
     assert_eq!(copy.code().await, Some(0));
@@ -156,4 +159,36 @@ async fn status_tells_who_runs_it_and_who_waits(stage: Arc<Stage>) {
     for copy in &copies {
         copy.signal(Signal::KILL);
     }
+}
+
+async fn whoever_asks_again_to_end_does_not_wait_for_the_store(stage: Arc<Stage>) {
+    let (job, way) = (stage.job("impatient"), stage.way().await);
+    let script = r#"trap 'echo "told" >> "$LOG"; exit 9' INT; echo ready >> "$LOG"; while :; do sleep 0.05; done"#;
+    // Far longer than anything here: who waits for the store's answer does so for a minute.
+    let mut command = job.command("a", &["--ttl", "2m"], &["sh", "-c", script]);
+    let url = stage.url_at(&way);
+    command.env("COORD_STORE", url).env("COORD_CALL_DEADLINE", "2m");
+    let mut copy = Copy {
+        name: "a".to_owned(),
+        process: command.spawn().unwrap(),
+    };
+    for line in ["ready", "told"] {
+        eventually(LONG, line, || {
+            let written = !job.lines(line).is_empty();
+            async move { written }
+        })
+        .await;
+        way.black_hole();
+        copy.signal(Signal::INT);
+    }
+    // Once for the release, once for the close.
+    let code = async {
+        loop {
+            tokio::select! {
+                code = copy.process.wait() => return code.unwrap().code(),
+                () = tokio::time::sleep(Duration::from_millis(50)) => copy.signal(Signal::INT),
+            }
+        }
+    };
+    assert_eq!(tokio::time::timeout(LONG, code).await.expect("it ends"), Some(9));
 }

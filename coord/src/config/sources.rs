@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use config::{File, FileFormat, Map, Source, Value, ValueKind};
@@ -67,12 +68,19 @@ impl Override {
 // === impl Sources ===
 
 impl Sources {
-    /// The environment of this process, without what is not UTF-8.
+    /// The environment of this process, without what is not UTF-8. Of our own variables such a value is kept, with
+    /// U+FFFD for what cannot be read: it is to be refused, not passed over.
     pub fn process_environment() -> BTreeMap<String, String> {
-        let text = |text: std::ffi::OsString| text.into_string().ok();
-        std::env::vars_os()
-            .filter_map(|(name, value)| Some((text(name)?, text(value)?)))
-            .collect()
+        let pair = |(name, value): (OsString, OsString)| {
+            let name = name.into_string().ok()?;
+            let value = match value.into_string() {
+                Ok(value) => value,
+                Err(value) if name.starts_with("COORD_") => value.to_string_lossy().into_owned(),
+                Err(_) => return None,
+            };
+            Some((name, value))
+        };
+        std::env::vars_os().filter_map(pair).collect()
     }
 
     pub(super) fn load(&self) -> Result<Config> {
@@ -83,6 +91,7 @@ impl Sources {
         layers.push(self.read_environment()?);
         layers.push(self.read_overrides()?);
         one_password(&mut layers)?;
+        keep_userinfo(&mut layers);
         let mut builder = config::Config::builder();
         for layer in layers {
             builder = builder.add_source(Flat(layer));
@@ -252,6 +261,24 @@ fn one_password(layers: &mut [Layer]) -> Result<()> {
         decided |= !given.is_empty();
     }
     Ok(())
+}
+
+/// A later source that names the same place, but not who we are there, does not make us forget what an earlier one says
+/// about that: `coord run` tells its child the place alone, and the file.
+fn keep_userinfo(layers: &mut [Layer]) {
+    let place = |layer: &Layer| {
+        let url = layer.get("store")?.clone().into_string().ok()?;
+        StoreUrl::parse(&url).ok()
+    };
+    let mut known: Option<(StoreUrl, Value)> = None;
+    for layer in layers {
+        match (place(layer), &known) {
+            (Some((url, Some(_))), _) => known = layer.get("store").cloned().map(|text| (url, text)),
+            (Some((url, None)), Some((same, text))) if url == *same => drop(layer.insert("store".into(), text.clone())),
+            (Some(_), _) => known = None,
+            (None, _) => {}
+        }
+    }
 }
 
 /// Tables within tables as `outer.inner`. An empty table holds nothing.

@@ -7,6 +7,7 @@ use tracing::{debug, info, warn};
 
 use super::margins::{Margins, TO_DIE};
 use super::terminal::Terminal;
+use super::told::Told;
 use super::turn::{Lead, checkpoint_exit};
 use super::{Hands, Proclaimed, Runner};
 use crate::exit::Exit;
@@ -28,8 +29,6 @@ pub(super) enum Ended {
 /// What has happened to a job so far.
 #[derive(Default)]
 struct Seen {
-    /// Somebody sent us SIGTERM: whatever follows, it is not another turn.
-    asked: bool,
     /// Why leadership is over, or about to be.
     lost: Option<String>,
     /// It is over, and the guardian knows.
@@ -51,12 +50,10 @@ impl Runner {
         };
         // Only now, when the job has ended. After a loss there is nothing to wait for.
         if leadership.is_valid() {
-            // Bounded: while the store is out of reach, the entry ends with its lease.
-            let patience = self.app.config.effective_call_deadline();
-            match tokio::time::timeout(patience, leadership.resign()).await {
-                Ok(Err(error)) => warn!("release: {error}"),
-                Ok(Ok(())) => {}
-                Err(_) => warn!("release: no answer from the store; the entry ends with its lease"),
+            match self.briefly(hands, leadership.resign()).await {
+                Some(Err(error)) => warn!("release: {error}"),
+                Some(Ok(())) => {}
+                None => warn!("release: no answer from the store; the entry ends with its lease"),
             }
         }
         Ok(ended)
@@ -100,7 +97,7 @@ impl Runner {
                     guarded.kill();
                 }
                 raw = hands.signals.next() => {
-                    seen.asked |= raw == Signal::TERM.as_raw();
+                    hands.asked |= raw == Signal::TERM.as_raw();
                     // We do not stand still, and neither does the job: its lease would end.
                     if raw != Signal::TSTP.as_raw() {
                         guarded.signal(raw);
@@ -125,10 +122,13 @@ impl Runner {
         guarded.finish().await;
         hands.terminal.take_back();
         debug!(job = %self.args.job, token, code, forced, "the job has ended");
-        Ok(match seen.lost {
-            _ if seen.asked => Ended::Exited(code),
-            Some(reason) => Ended::Lost(reason),
-            None if forced || !term.is_valid() => Ended::Lost("no renewal in time".to_owned()),
+        let lost = match seen.lost {
+            _ if hands.asked => None,
+            None if forced || !term.is_valid() => Some("no renewal in time".to_owned()),
+            lost => lost,
+        };
+        Ok(match lost {
+            Some(reason) => Ended::Lost(format!("{reason}; the job was stopped")),
             None => Ended::Exited(code),
         })
     }
@@ -138,12 +138,14 @@ impl Runner {
         let Some(mark) = &self.mark else {
             return Ok(Ended::Exited(0));
         };
-        let env = self.coordinator.env();
+        let (env, mut told) = (self.coordinator.env(), Told::default());
         let marking = async {
             loop {
                 match mark.save(term.token(), Progress::Done).await {
                     Ok(()) => return Ok(Ended::Exited(0)),
-                    Err(error) if error.is_transient() => debug!("mark: {error}"),
+                    Err(error) if error.is_transient() => {
+                        told.tell(format!("{}: not marked as done yet: {error}", self.args.job));
+                    }
                     Err(error @ CheckpointError::Superseded { .. }) => {
                         return Err(Exit::superseded(format!(
                             "{}: run {} has ended well, but is not marked as done: {error}",

@@ -2,6 +2,7 @@ mod lead;
 mod margins;
 mod proclaimed;
 mod terminal;
+mod told;
 mod turn;
 
 use std::ffi::OsString;
@@ -18,6 +19,7 @@ use crate::app::{App, default_name, parse_name};
 use crate::cli::Global;
 use crate::exit::Exit;
 use crate::guardian::{Job, Signals};
+use crate::output::tell;
 use lead::Ended;
 use margins::Margins;
 pub(crate) use proclaimed::Proclaimed;
@@ -59,13 +61,7 @@ pub(crate) struct Run {
     #[arg(long)]
     once: bool,
     /// Which run it is, for a job that recurs: each is done once. A small entry per run stays in the store
-    #[arg(
-        long,
-        value_name = "RUN",
-        requires = "once",
-        default_value = "once",
-        hide_default_value = true
-    )]
+    #[arg(long, value_name = "RUN", requires = "once", default_value = "once")]
     run_id: String,
     /// Exit 76 when leadership is lost instead of waiting for the next turn
     #[arg(long)]
@@ -81,7 +77,8 @@ Examples:
   coord run report --once --run-id \"$(date +%F)\" --store zk://localhost:2181 -- true
 
 Exit codes: the command's own (128+n: ended by signal n; 126, 127: it cannot be run); 2 usage or configuration;
-69 the store cannot be reached within --wait; 75 not its turn within --wait; 76 leadership lost with --no-recontend;
+69 the store cannot be reached within --wait; 75 not its turn within --wait; 76 leadership lost with --no-recontend, or
+before a run that SIGTERM has ended could be marked as done;
 77 a newer leader has taken over before the run could be marked as done; 128+n ended by signal n while waiting.";
 
 /// What one process does for its job.
@@ -100,6 +97,8 @@ struct Runner {
 struct Hands {
     signals: Signals,
     terminal: Terminal,
+    /// Somebody sent us SIGTERM while the job ran: whatever follows, it is not another turn.
+    asked: bool,
 }
 
 /// Where the job of this name lies.
@@ -117,6 +116,11 @@ pub(crate) fn job_keys(job: &str, run: Option<&str>) -> Result<JobKeys, Exit> {
 impl Run {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Exit> {
         let signals = Signals::listen().map_err(|error| Exit::failed(format!("no signal handler: {error}")))?;
+        if self.wait == Some(Duration::ZERO) {
+            return Err(Exit::usage(
+                "--wait 0s: no store answers in no time; give it a second or more",
+            ));
+        }
         let run = self.once.then_some(self.run_id.as_str());
         let keys = job_keys(&self.job, run)?;
         let app = App::new(global, App::flag("--ttl", "session.ttl", self.ttl.as_ref()))?;
@@ -140,10 +144,11 @@ impl Run {
         let mut hands = Hands {
             signals,
             terminal: Terminal::open(),
+            asked: false,
         };
         let result = runner.rounds(&mut hands).await;
         hands.terminal.take_back();
-        runner.close().await;
+        runner.close(&mut hands).await;
         result
     }
 }
@@ -155,23 +160,24 @@ impl Runner {
     async fn rounds(&self, hands: &mut Hands) -> Result<(), Exit> {
         loop {
             let Some(lead) = self.turn(&mut hands.signals).await? else {
-                info!(job = %self.args.job, run = %self.args.run_id, "done already");
+                let (job, run) = (&self.args.job, &self.args.run_id);
+                tell(format!("{job}: run {run} is done already; nothing is left to do"));
                 return Ok(());
             };
             let token = lead.leadership.token();
             match self.lead(lead, hands).await? {
                 Ended::Exited(0) => return Ok(()),
                 Ended::Exited(code) => return Err(Exit::silent(code)),
-                Ended::Lost(reason) if self.args.no_recontend => {
+                Ended::Lost(reason) if self.args.no_recontend || hands.asked => {
                     return Err(Exit::leadership_lost(format!(
-                        "{}: leadership (token {token}) lost: {reason}; the job was stopped",
+                        "{}: leadership (token {token}) lost: {reason}",
                         self.args.job
                     )));
                 }
-                Ended::Lost(reason) => eprintln!(
-                    "coord: {}: leadership (token {token}) lost: {reason}; the job was stopped, waiting for the next turn",
+                Ended::Lost(reason) => tell(format!(
+                    "{}: leadership (token {token}) lost: {reason}; waiting for the next turn",
                     self.args.job
-                ),
+                )),
             }
         }
     }
@@ -185,20 +191,20 @@ impl Runner {
 
     /// The command with what it needs to know.
     fn job(&self, token: u64, grace: Duration) -> Job {
-        let mut environment: Vec<(&'static str, OsString)> = vec![
-            ("COORD_JOB", self.args.job.clone().into()),
-            ("COORD_NAME", self.name.clone().into()),
-            ("COORD_TOKEN", token.to_string().into()),
+        let run = self.args.once.then_some(&self.args.run_id);
+        let mut environment: Vec<(&'static str, Option<OsString>)> = vec![
+            ("COORD_JOB", Some(self.args.job.clone().into())),
+            ("COORD_NAME", Some(self.name.clone().into())),
+            ("COORD_TOKEN", Some(token.to_string().into())),
+            // That of a job around this one is not ours.
+            ("COORD_RUN_ID", run.map(OsString::from)),
             // The place alone: no user, no password.
-            ("COORD_STORE", self.app.config.store.to_string().into()),
+            ("COORD_STORE", Some(self.app.config.store.to_string().into())),
         ];
         if let Some(file) = &self.app.config_file {
             // The command may change its directory.
             let file = std::path::absolute(file).unwrap_or_else(|_| PathBuf::from(file));
-            environment.push(("COORD_CONFIG", file.into()));
-        }
-        if self.args.once {
-            environment.push(("COORD_RUN_ID", self.args.run_id.clone().into()));
+            environment.push(("COORD_CONFIG", Some(file.into())));
         }
         Job {
             command: self.args.command.clone(),
@@ -207,13 +213,27 @@ impl Runner {
         }
     }
 
-    async fn close(&self) {
-        // In vain while the store is out of reach: then the lease ends by its ttl.
-        if let Err(error) = self.session.close().await {
-            info!("close: {error}");
+    /// Waits for what is good manners and no more: while the store is out of reach, all that we have there ends with its
+    /// lease. Bounded, and cut short by whoever asks once more to end.
+    async fn briefly<T>(&self, hands: &mut Hands, what: impl Future<Output = T>) -> Option<T> {
+        let patience = self.app.config.effective_call_deadline();
+        tokio::select! {
+            biased;
+            done = what => Some(done),
+            _ = hands.signals.next_to_end() => None,
+            () = tokio::time::sleep(patience) => None,
         }
-        if let Err(error) = self.coordinator.close().await {
-            info!("close: {error}");
+    }
+
+    async fn close(&self, hands: &mut Hands) {
+        let closing = async {
+            self.session.close().await?;
+            self.coordinator.close().await
+        };
+        match self.briefly(hands, closing).await {
+            Some(Ok(())) => {}
+            Some(Err(error)) => info!("close: {error}"),
+            None => info!("close: no answer from the store; the lease ends by its ttl"),
         }
     }
 }

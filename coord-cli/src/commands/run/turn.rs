@@ -1,12 +1,14 @@
 use std::time::Duration;
 
-use coordkit::{CheckpointError, CheckpointStore, Election, Leadership, SessionState};
+use coordkit::{CheckpointError, CheckpointStore, Election, ErrorKind, Leadership, SessionState};
 use tracing::{debug, info};
 
 use super::Runner;
 use super::margins::Margins;
+use super::told::Told;
 use crate::exit::Exit;
 use crate::guardian::Signals;
+use crate::waiting;
 
 /// Between two questions whether the run is done, while the store does not answer.
 const PAUSE: Duration = Duration::from_millis(300);
@@ -28,19 +30,20 @@ impl Runner {
                 None => std::future::pending().await,
             }
         };
-        let asked = async {
-            loop {
-                let raw = signals.next().await;
-                if Signals::asks_to_end(raw) {
-                    return raw;
-                }
-            }
-        };
         tokio::select! {
             biased;
-            raw = asked => Err(Exit::silent(128 + raw)),
+            raw = signals.next_to_end() => Err(Exit::silent(128 + raw)),
             turn = self.campaign() => turn,
+            refused = self.refused() => Err(refused),
             () = over => Err(self.in_vain()),
+        }
+    }
+
+    /// Tells that we wait for the store, if we do. Resolves if it does not accept our credentials: no waiting helps that.
+    async fn refused(&self) -> Exit {
+        match waiting::for_the_store(&self.coordinator, &self.app.config.store).await {
+            Err(error) if matches!(error.kind(), ErrorKind::Unauthenticated(_)) => error.into(),
+            _ => std::future::pending().await,
         }
     }
 
@@ -93,13 +96,19 @@ impl Runner {
         let term = leadership.term();
         // Each of many copies gets its turn in the end: a look is cheaper than a claim.
         let claimed = async {
+            let mut told = Told::default();
             if self.is_done().await? {
                 return Ok(true);
             }
             loop {
                 match mark.claim(term.token()).await {
                     Ok(found) => return Ok(found.progress.is_done()),
-                    Err(error) if error.is_transient() => debug!("claim: {error}"),
+                    Err(error) if error.is_transient() => {
+                        told.tell(format!(
+                            "{}: it is our turn, but not claimed yet: {error}",
+                            self.args.job
+                        ));
+                    }
                     Err(CheckpointError::Superseded { .. }) if !term.is_valid() => return Ok(false),
                     Err(error) => return Err(checkpoint_exit(error)),
                 }
