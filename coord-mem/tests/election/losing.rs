@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coord_api::{
-    Election, ElectionEvent, ErrorKind, Expect, Leader, LossReason, Operation, Session, SessionConfig, Unelected,
-    margin,
+    Create, CreateMode, Election, ElectionEvent, ErrorKind, Expect, Leader, LossReason, Operation, Recipe, Session,
+    SessionConfig, Unelected, margin,
 };
 use coord_mem::{Fault, GiveUp};
 
 use crate::mutant::{Mutant, Wrong};
-use crate::stage::{LONG, TTL, with_both};
+use crate::stage::{LONG, TTL, with, with_both};
 
 #[test]
 fn a_cut_off_leader_stops_at_its_own_deadline_without_a_word_from_the_store() {
@@ -214,6 +214,58 @@ fn a_deleted_or_hijacked_entry_ends_leadership_as_soon_as_it_is_seen() {
         stage.client.update(&key, "me".into(), Expect::Any).await.unwrap();
         assert_eq!(leadership.lost().await, Unelected::Hijacked);
         assert!(!leadership.is_valid() && leadership.term().is_stopped());
+    });
+}
+
+/// It stood still meanwhile: of the deletion it hears only that there is another entry now.
+#[test]
+fn an_entry_that_was_deleted_and_made_again_by_another_ends_leadership() {
+    with(Recipe::Cas, async |stage| {
+        let a = stage.actor("a");
+        let leadership = a.lead().await;
+        a.faults.pause();
+        stage.client.delete(&stage.key, Expect::Any).await.unwrap();
+        let create = Create::new(&stage.env, stage.key.clone(), "me", CreateMode::Persistent);
+        stage.client.create(&create).await.unwrap();
+        a.faults.resume();
+        stage.moment().await;
+        assert!(!leadership.is_valid());
+        assert_eq!(leadership.lost().await, Unelected::Deleted);
+    });
+}
+
+/// The watch of the own entry has not begun to see anything: the proclamation is what finds out.
+#[test]
+fn a_proclamation_never_writes_over_another_s_and_ends_a_leadership_that_was_hijacked() {
+    with_both(async |stage| {
+        let a = stage.actor("a");
+        a.faults.next(Operation::Watch, Fault::Delay(Duration::from_secs(1)));
+        let mut leadership = a.lead().await;
+        let key = stage.entries().await.remove(0).key;
+        stage.client.update(&key, "me".into(), Expect::Any).await.unwrap();
+        let refused = leadership.proclaim("mine").await.unwrap_err();
+        assert!(refused.is_lease_lost() && !leadership.is_valid(), "{refused}");
+        assert_eq!(leadership.lost().await, Unelected::Hijacked);
+        assert_eq!(stage.entries().await.remove(0).value, "me");
+    });
+}
+
+#[test]
+fn a_watch_that_cannot_be_had_at_first_is_asked_for_again() {
+    with_both(async |stage| {
+        let (a, eye) = (stage.actor("a"), stage.actor("eye"));
+        a.faults.next(Operation::Watch, Fault::NotSent);
+        eye.faults.next(Operation::Watch, Fault::NotSent);
+        let observer = eye.election.observe();
+        let leadership = a.lead().await;
+        stage.moment().await;
+        let seen = observer.current();
+        assert_eq!(seen.leader().map(|leader| leader.token), Some(leadership.token()));
+        let key = stage.entries().await.remove(0).key;
+        stage.client.delete(&key, Expect::Any).await.unwrap();
+        stage.moment().await;
+        assert!(!leadership.is_valid(), "it watches its entry all the same");
+        assert_eq!((a.faults.scripted(), eye.faults.scripted()), (0, 0));
     });
 }
 

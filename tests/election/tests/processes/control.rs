@@ -2,7 +2,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coord_api::{Coordinator, Key, Target, Watch, WatchEvent};
+use coord_api::{Coordinator, Key, Target, Task, Watch, WatchEvent};
 use coord_election_tests::Store;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
@@ -24,7 +24,10 @@ impl Control {
     /// Waits until it has nothing more to do than to take its lease.
     pub(crate) async fn ready(theatre: &Theatre, store: Store, client: &Arc<dyn Coordinator>) -> Control {
         let name = format!("/control/{:x}", client.env().random_u64());
-        let watch = client.watch(&Target::Key(Key::new(&name).expect("a key"))).await;
+        let key = Key::new(&name).expect("a key");
+        let mut watch = client.watch(&Target::Key(key)).await.expect("a watch");
+        let nothing = watch.next().await.expect("the state").expect("the state");
+        assert_eq!(nothing, WatchEvent::State(vec![]));
         let mut process = Command::new(env!("CARGO_BIN_EXE_control"))
             .args([store.name(), &theatre.address().to_string(), &name])
             .arg(TTL.as_millis().to_string())
@@ -38,35 +41,40 @@ impl Control {
             client: client.clone(),
             process,
             output: BufReader::new(output).lines(),
-            watch: watch.expect("a watch"),
+            watch,
         };
         assert_eq!(control.line().await, "ready");
         control
     }
 
-    /// Has it take its lease now.
-    pub(crate) fn begin(&mut self) {
+    /// Has it take its lease now. The task tells in the end how long after its ttl and the driver's slack the lease has
+    /// ended; zero if in time.
+    pub(crate) fn begin(mut self) -> Task<Duration> {
         drop(self.process.stdin.take());
+        let env = self.client.env().clone();
+        env.spawn(self.lateness())
     }
 
-    /// How long after its ttl and the driver's slack the lease has ended; zero if in time.
-    pub(crate) async fn lateness(mut self) -> Duration {
+    async fn lateness(mut self) -> Duration {
         let answered = Duration::from_nanos(self.line().await.parse().expect("a moment"));
         self.process.kill().await.expect("it is ours");
+        timeout(LONG, self.gone()).await.expect("its lease ends");
+        let now = self.client.env().now().since_start();
+        now.saturating_sub(answered + TTL + self.client.capabilities().expiry_slack)
+    }
+
+    /// Waits until the entry has been there and is gone.
+    async fn gone(&mut self) {
         let mut made = false;
-        let gone = async {
-            while let Some(event) = self.watch.next().await {
-                match event.expect("the watch goes on") {
-                    WatchEvent::Put(_) => made = true,
-                    WatchEvent::State(entries) | WatchEvent::Resync(entries) if !made => made = !entries.is_empty(),
-                    WatchEvent::State(entries) | WatchEvent::Resync(entries) if !entries.is_empty() => {}
-                    _ => return self.client.env().now().since_start(),
-                }
+        while let Some(event) = self.watch.next().await {
+            match event.expect("the watch goes on") {
+                WatchEvent::Put(_) => made = true,
+                WatchEvent::Delete { .. } => return,
+                WatchEvent::State(entries) | WatchEvent::Resync(entries) if entries.is_empty() && made => return,
+                WatchEvent::State(entries) | WatchEvent::Resync(entries) => made |= !entries.is_empty(),
             }
-            panic!("the watch ended");
-        };
-        let gone = timeout(LONG, gone).await.expect("its lease ends");
-        gone.saturating_sub(answered + TTL + self.client.capabilities().expiry_slack)
+        }
+        panic!("the watch ended");
     }
 
     async fn line(&mut self) -> String {

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use coord_api::{Key, Recipe};
+use coord_api::{Key, Recipe, Task};
 use coord_election_tests::Store;
 use coord_recipes_tests::{check, intervals};
 use rustix::process::Signal;
@@ -19,10 +19,10 @@ async fn play(store: Store, recipe: Recipe) {
 
     // Killed, twice: the next one leads as soon as the lease has ended.
     for _ in 0..2 {
-        let mut control = Control::ready(&theatre, store, &client).await;
+        let control = Control::ready(&theatre, store, &client).await;
         let leader = cast.leader(cast.now()).await;
         let killed = cast.now();
-        control.begin();
+        let control = control.begin();
         cast.replace(leader).await;
         in_time(&cast, "killed", killed, control).await;
     }
@@ -33,21 +33,21 @@ async fn play(store: Store, recipe: Recipe) {
         stand_still(&cast, leader, lease_tenths).await;
         cast.leader(cast.now()).await;
     }
-    let mut control = Control::ready(&theatre, store, &client).await;
+    let control = Control::ready(&theatre, store, &client).await;
     let leader = cast.leader(cast.now()).await;
     let stopped = cast.now();
-    control.begin();
+    let control = control.begin();
     stand_still(&cast, leader, 30).await;
     in_time(&cast, "stopped", stopped, control).await;
     cast.leader(cast.now()).await;
 
     // Cut off: nothing comes through any more, or the connections break.
     for black_hole in [true, false] {
-        let mut control = Control::ready(&theatre, store, &client).await;
+        let control = Control::ready(&theatre, store, &client).await;
         let leader = cast.leader(cast.now()).await;
         let way = &cast.actors[leader].way;
         let since = cast.now();
-        control.begin();
+        let control = control.begin();
         if black_hole {
             way.black_hole();
         } else {
@@ -85,8 +85,9 @@ async fn stand_still(cast: &Cast, who: usize, lease_tenths: u32) {
 
 /// The next one leads as soon as the lease of the one before has ended: within the granted ttl and the driver's slack,
 /// and however much later than that the store has ended a lease of the same age that no recipe has to do with.
-async fn in_time(cast: &Cast, what: &str, since: Duration, control: Control) {
-    let (elected, store_late) = tokio::join!(cast.elected(since), control.lateness());
+async fn in_time(cast: &Cast, what: &str, since: Duration, control: Task<Duration>) {
+    let (elected, store_late) = tokio::join!(cast.elected(since), control.join());
+    let store_late = store_late.expect("the control goes on");
     let (took, (ttl, slack)) = (elected - since, cast.terms());
     let told = format!(
         "the leader was {what}, and the next one led {took:.2?} later; ttl {ttl:?}, slack {slack:?}, and a lease taken at \
