@@ -15,7 +15,7 @@ const JITTER: Duration = Duration::from_millis(20);
 impl Election {
     /// Contends until elected.
     ///
-    /// While the store cannot be reached it waits; after a loss of the session it starts over with the new lease; as
+    /// While the store cannot be reached, or has no room, it waits; after a loss of the session it starts over with the new lease; as
     /// long as its entry is there it keeps its place. Dropping the future leaves nothing behind: what was created is
     /// removed in the background. Ends with an error only if the election or the session is closed, or the store
     /// refuses for good.
@@ -63,6 +63,10 @@ impl Election {
                     Ok(None)
                 }
                 ErrorKind::Abandoned => Ok(None),
+                ErrorKind::StoreFull(_) => {
+                    warn!(election = %shared.config.key, "asked again until there is room: {error}");
+                    Ok(None)
+                }
                 _ if error.is_transient() => Ok(None),
                 _ => Err(error),
             },
