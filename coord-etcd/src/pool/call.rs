@@ -102,7 +102,7 @@ impl Pool {
                     let result = async {
                         login = link.login().await?;
                         let outcome = sent.watch(request(link.clone())).await;
-                        outcome.map_err(|error| Failure::of(&error, sent.is_set()))
+                        outcome.map_err(|error| Failure::of(&error, !sent.recall()))
                     };
                     let result = result.await;
                     Flight {
@@ -184,13 +184,16 @@ impl Pool {
                         return match (unsettled, refused) {
                             (false, refused) => refused,
                             (true, Err(failure)) => Err(Failure { class: Class::Unknown, ..failure }),
-                            (true, Ok(_)) => Err(last.unwrap_or_else(|| Failure::deadline(true, call.limit))),
+                            // Perhaps by the copy without an answer, whatever became of the last one.
+                            (true, Ok(_)) => {
+                                Err(last.map_or_else(|| Failure::deadline(true, call.limit), Failure::unknown))
+                            }
                         };
                     }
                 }
                 () = self.env.sleep_until(waited) => {
                     if waited == deadline {
-                        let sent = unsettled || launched.iter().any(|(_, _, sent, _)| sent.is_set());
+                        let sent = unsettled || launched.iter().any(|(_, _, sent, _)| !sent.recall());
                         launched.iter().for_each(|(index, ..)| self.suspect(*index));
                         return Err(match last {
                             Some(last) if launched.is_empty() => {

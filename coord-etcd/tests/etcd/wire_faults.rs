@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use coord_api::{Class, Coordinator, CoordinatorExt, Expect, Target, WatchEvent};
-use coord_harness::{Direction, Flow, Proxy};
+use coord_harness::{Direction, Flow, Proxy, eventually};
 use futures::future::join_all;
 
 use crate::support::{LIMIT, SOON, behind_a_proxy, client, key, nodes, proxies};
@@ -57,6 +57,36 @@ async fn answers_lost() {
     assert!(error.is_unknown() || error.class() == Class::NotSent, "{error:?}");
     proxy.pass();
     work.works_again().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_whose_answer_was_lost_is_unknown_though_later_copies_were_not_sent() {
+    let etcd = nodes(1).await;
+    let proxy = Proxy::start(etcd.node(0).client_addr()).await;
+    let (cut_off, direct) = (
+        client(vec![format!("http://{}", proxy.addr())], SOON),
+        client(etcd.endpoints(), SOON),
+    );
+    let key = key("/lost");
+    let made = cut_off.create_persistent(&key, "before").await.unwrap();
+    proxy.drop_answers();
+    let update = cut_off.update(&key, "after".into(), made.version.into());
+    let fault = async {
+        eventually(SOON, "the first copy has happened", async || {
+            match direct.get_latest(&key).await.map_err(|error| error.to_string())? {
+                Some(entry) if entry.value == "after" => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        })
+        .await;
+        // As long as this lasts, copies find nobody who takes the connection; the first afterwards finds its own doing.
+        proxy.cut();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        proxy.pass();
+    };
+    let (outcome, ()) = tokio::join!(update, fault);
+    let error = outcome.unwrap_err();
+    assert!(error.is_unknown(), "{error:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -124,7 +124,11 @@ impl fmt::Display for Summary {
         }
         let wrong: usize = self.verdicts.iter().map(|verdict| verdict.violations.len()).sum();
         let ours: usize = self.verdicts.iter().map(|verdict| verdict.ours().count()).sum();
-        write!(f, ": {ours} violations of ours, {} of the store's", wrong - ours)
+        write!(f, ": {ours} violations of ours, {} of the store's", wrong - ours)?;
+        match self.verdicts.iter().map(|verdict| verdict.undecided.len()).sum() {
+            0_usize => Ok(()),
+            undecided => write!(f, ", {undecided} undecided"),
+        }
     }
 }
 
@@ -207,7 +211,7 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "\n| checker | looked at | violations of ours | of the store's |\n| --- | --- | --- | --- |"
+            "\n| checker | looked at | violations of ours | of the store's | undecided |\n| --- | --- | --- | --- | --- |"
         )?;
         let mut checkers: Vec<&str> = vec![];
         for verdict in self.runs.iter().flat_map(|run| &run.verdicts) {
@@ -225,9 +229,10 @@ impl fmt::Display for Report {
                 let violations = of_it().flat_map(|verdict| &verdict.violations);
                 violations.filter(|violation| violation.blame == blame).count()
             };
+            let undecided: usize = of_it().map(|verdict| verdict.undecided.len()).sum();
             writeln!(
                 f,
-                "| {checker} | {checked} | {} | {} |",
+                "| {checker} | {checked} | {} | {} | {undecided} |",
                 blamed(Blame::Ours),
                 blamed(Blame::Store)
             )?;

@@ -120,6 +120,9 @@ fn tell(store: Store, summary: &Summary, replay: &str) {
         for violation in verdict.violations.iter().take(5) {
             println!("  {}: {violation}", verdict.checker);
         }
+        for undecided in &verdict.undecided {
+            println!("  {}: [undecided] {undecided}", verdict.checker);
+        }
     }
     if !summary.is_right() {
         println!("  replay: {replay}");
@@ -144,6 +147,9 @@ fn check_again(history: &Path) -> Result<bool, Box<dyn Error>> {
     for verdict in &summary.verdicts {
         for violation in &verdict.violations {
             println!("{}: {violation}", verdict.checker);
+        }
+        for undecided in &verdict.undecided {
+            println!("{}: [undecided] {undecided}", verdict.checker);
         }
     }
     Ok(summary.is_right())

@@ -21,7 +21,7 @@ mod watches;
 pub use elections::{Interval, intervals};
 pub use memory::{Growth, growth};
 pub use recovery::{has_recovered, slowest};
-pub use registers::linearizable;
+pub use registers::{Order, linearizable};
 pub use trouble::Troubles;
 pub use verdict::{Blame, Verdict, Violation};
 pub use watches::watches_tell;

@@ -1,15 +1,17 @@
-use super::linearizable;
+use super::{Order, linearizable};
 use crate::check::fixture::{call, create, delete, found, latest, made, made_in, nothing, unknown, update, value};
 use crate::history::{Call, Op, Outcome};
 
 fn right(calls: &[Call]) {
     let calls: Vec<&Call> = calls.iter().collect();
-    assert_eq!(linearizable(&calls), Ok(()));
+    assert_eq!(linearizable(&calls), Order::Found);
 }
 
 fn wrong(calls: &[Call]) {
     let calls: Vec<&Call> = calls.iter().collect();
-    let why = linearizable(&calls).unwrap_err();
+    let Order::None(why) = linearizable(&calls) else {
+        panic!("an order was found");
+    };
     assert!(why.contains("no order from"), "{why}");
 }
 

@@ -9,6 +9,8 @@ pub struct Verdict {
     pub checked: usize,
     /// What is wrong.
     pub violations: Vec<Violation>,
+    /// What it could not decide in the time that it had.
+    pub undecided: Vec<String>,
 }
 
 /// Something that must not be.
@@ -37,6 +39,7 @@ impl Verdict {
             checker,
             checked: 0,
             violations: vec![],
+            undecided: vec![],
         }
     }
 

@@ -53,10 +53,12 @@ impl EtcdCluster {
     pub async fn replace(&self, i: usize) -> Result<(), String> {
         let (name, id) = (format!("m{i}"), self.member(i).await?);
         let url = self.peer_url(&name).await?;
-        self.change(&["member", "remove", &id]).await?;
+        self.change(&["member", "remove", &id], |members| !members.contains(&id))
+            .await?;
         self.nodes[i].kill();
         std::fs::remove_dir_all(self.dir().join(&name)).expect("the member's data is removed");
-        self.change(&["member", "add", &name, &format!("--peer-urls={url}")])
+        let peer_urls = format!("--peer-urls={url}");
+        self.change(&["member", "add", &name, &peer_urls], |members| members.contains(&url))
             .await?;
         self.nodes[i].add_args(&["--initial-cluster-state", "existing"]);
         self.restart(i);
@@ -80,15 +82,18 @@ impl EtcdCluster {
         Ok(())
     }
 
-    /// A change of the members, as soon as etcd takes it.
-    async fn change(&self, args: &[&str]) -> Result<(), String> {
+    /// A change of the members, asked for until the list of them shows it: etcd may not be steady enough for it yet, and
+    /// an answer may be lost.
+    async fn change(&self, args: &[&str], shows: impl Fn(&str) -> bool) -> Result<(), String> {
         let end = Instant::now() + STEADY;
         loop {
-            match self.try_etcdctl(args).await {
-                Err(error) if error.contains("unhealthy cluster") && Instant::now() < end => {
-                    sleep(Duration::from_millis(200)).await;
+            let said = self.try_etcdctl(args).await;
+            match self.try_etcdctl(&["member", "list"]).await {
+                Ok(members) if shows(&members) => return Ok(()),
+                members if Instant::now() >= end => {
+                    return Err(format!("{args:?}: {said:?}; the members are {members:?}"));
                 }
-                done => return done.map(drop),
+                _ => sleep(Duration::from_millis(200)).await,
             }
         }
     }
