@@ -84,11 +84,12 @@ impl Call {
         }
     }
 
-    /// What the server refused.
+    /// What the server refused. While a write is in doubt this can only have been a look at what became of it.
     pub(crate) fn refused(&self, error: &ZkError) -> Error {
         let kind = faults::kind(error);
         match kind {
             ErrorKind::Unavailable(_) => self.broken(kind),
+            _ if self.is_unsettled() => self.broken(kind),
             kind => self.definite(kind),
         }
     }

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use coord_api::{Create, CreateMode, Entry, ErrorKind, Key, Result};
+use futures::future::OptionFuture;
 use zookeeper_client::{CreateMode as ZkMode, Error as ZkError};
 
 use crate::call::Call;
@@ -12,6 +13,7 @@ use crate::known::Incarnation;
 use crate::lease::{Lease, Place};
 use crate::nonces::{Abandoned, Nonces};
 use crate::read;
+use crate::settle::Settled;
 use crate::{envelope, names};
 
 /// The digits that the server adds to a sequential name.
@@ -53,13 +55,22 @@ impl Inner {
         made
     }
 
-    /// Sending a fixed name again is safe on the same session: either the first copy was executed before the second,
-    /// which then finds our nonce, or it never will be.
     async fn create_fixed(&self, call: &Call, route: &Route, create: &Create, mode: ZkMode) -> Result<Entry> {
         let stored: Arc<[u8]> = envelope::seal(Some(create.nonce), &create.value).into();
+        // The answer to a copy was lost: where the guard stood before it left, if that is known.
+        let mut doubt: Option<Option<i32>> = None;
         loop {
             let conn = self.conn(call, route).await?;
+            if let Some(before) = doubt {
+                match self.settle_fixed(call, &conn, route, create, before).await? {
+                    Settled::Made(entry) => return Ok(entry),
+                    Settled::NotMade => doubt = None,
+                    Settled::NotYet => continue,
+                }
+            }
+            let before = self.known.guard(&create.key);
             let sent = Sending {
+                look: before.is_none(),
                 config: self.config.clone(),
                 nonces: self.nonces_of(route),
                 fresh: route.lease().map(|_| self.fresh.clone()),
@@ -68,7 +79,7 @@ impl Inner {
                 stored: stored.clone(),
                 mode,
             };
-            let Ok(answer) = conn.write(call, |client| sent.go(client)).await else {
+            let Ok((answer, seen)) = conn.write(call, |client| sent.go(client)).await else {
                 continue;
             };
             let error = match answer {
@@ -88,6 +99,7 @@ impl Inner {
                     call.settled();
                     return Err(call.refused(&error));
                 }
+                doubt = Some(before.or(seen));
                 self.again().await;
                 continue;
             };
@@ -152,7 +164,8 @@ impl Inner {
         }
     }
 
-    /// A sequential name is another one each time: before sending again, look what became of the copy before.
+    /// A sequential name is another one each time, so a copy whose answer was lost is looked for. Where it is not found it
+    /// may have been made and deleted: then this call does not make another one, only the next one with the same nonce.
     async fn create_sequential(
         &self,
         call: &Call,
@@ -167,11 +180,16 @@ impl Inner {
         if lease.nonces.is_pending(nonce) {
             call.sent();
         }
+        let mut sent_now = false;
         loop {
             let conn = self.conn(call, route).await?;
             if call.is_unsettled() {
                 match self.find_after_barrier(call, &conn, create).await? {
                     None => continue,
+                    Some(None) if sent_now => {
+                        let gone = "the answer was lost, and there is no entry of it";
+                        return Err(call.broken(ErrorKind::Unavailable(gone.into())));
+                    }
                     Some(found) => {
                         call.settled();
                         lease.nonces.settled(nonce);
@@ -214,6 +232,7 @@ impl Inner {
                     return Err(call.definite(ErrorKind::Abandoned));
                 }
                 Ok(Err(error)) if faults::is_ambiguous(&error) => {
+                    sent_now = true;
                     self.again().await;
                     continue;
                 }
@@ -280,20 +299,33 @@ struct Sending {
     nonce: coord_api::Nonce,
     stored: Arc<[u8]>,
     mode: ZkMode,
+    /// Whether to read the guard, too, just before.
+    look: bool,
 }
 
 impl Sending {
+    /// The answer, and where the guard stood before.
     async fn go(
         self,
         client: Arc<zookeeper_client::Client>,
-    ) -> Result<Result<Moved, zookeeper_client::MultiWriteError>, Abandoned> {
+    ) -> (
+        Result<Result<Moved, zookeeper_client::MultiWriteError>, Abandoned>,
+        Option<i32>,
+    ) {
+        let path = guard::path(&self.key);
+        let seen = OptionFuture::from(self.look.then(|| client.get_data(&path)));
         let sent = self.nonces.send(self.nonce, || {
             guard::create(&client, &self.config, &self.key, &self.stored, self.mode)
-        })?;
-        let answer = sent.await;
+        });
+        let sent = match sent {
+            Ok(sent) => sent,
+            Err(abandoned) => return (Err(abandoned), None),
+        };
+        let (answer, seen) = futures::join!(sent, seen);
         if let Some(fresh) = self.fresh {
             fresh.moved_elsewhere();
         }
-        Ok(answer)
+        let seen = seen.and_then(Result::ok).map(|(_, stat)| stat.version);
+        (Ok(answer), seen)
     }
 }

@@ -42,6 +42,11 @@ impl Known {
         Some(known)
     }
 
+    /// Where the guard of this key stood when we last heard of it.
+    pub(crate) fn guard(&self, key: &Key) -> Option<i32> {
+        self.lock().runs.get(&guard::number(key)).map(Run::latest)
+    }
+
     /// We made it ourselves, and thereby moved the guard.
     pub(crate) fn made(&self, key: &Key, known: Incarnation) {
         self.note(key, known, Run::ours);

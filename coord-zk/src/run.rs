@@ -50,6 +50,11 @@ impl Run {
         version >= self.last && self.ahead.last().is_none_or(|ahead| version >= *ahead)
     }
 
+    /// The latest version that we know of.
+    pub(crate) fn latest(&self) -> i32 {
+        self.ahead.last().map_or(self.last, |ahead| self.last.max(*ahead))
+    }
+
     /// The version to expect for an incarnation that was there when the guard stood at `version`.
     pub(crate) fn newest(&self, version: i32) -> i32 {
         if (self.first..=self.last).contains(&version) {

@@ -18,7 +18,66 @@ pub(crate) struct Seen {
     pub(crate) entry: Option<(Entry, Incarnation)>,
 }
 
+/// What became of a copy of a create whose answer was lost.
+pub(crate) enum Settled {
+    Made(Entry),
+    /// It did not happen, and never will.
+    NotMade,
+    /// The connection was lost: begin anew.
+    NotYet,
+}
+
 impl Inner {
+    /// What became of a copy of this create of a fixed name, by a look behind a barrier on the session that sent it.
+    /// That its entry is not there is no proof, somebody may have deleted it since; that no create has moved the guard
+    /// is. `before` is where the guard stood before the copy left.
+    pub(crate) async fn settle_fixed(
+        &self,
+        call: &Call,
+        conn: &Conn,
+        route: &Route,
+        create: &Create,
+        before: Option<i32>,
+    ) -> Result<Settled> {
+        if let Err(barrier) = conn.barrier().await {
+            if let Barrier::Lost(_) = barrier {
+                self.again().await;
+            }
+            return Ok(Settled::NotYet);
+        }
+        let Some(Seen { guard, entry }) = self.look(call, conn, &create.key).await? else {
+            self.again().await;
+            return Ok(Settled::NotYet);
+        };
+        if route.lease().is_some() {
+            // The caller may learn of it now: later reads must not be older.
+            self.fresh.moved_elsewhere();
+        }
+        let creates = before.zip(guard).map(|(before, now)| now.wrapping_sub(before));
+        match (entry, creates) {
+            (Some((entry, incarnation)), _) if incarnation.nonce == Some(create.nonce) => {
+                call.settled();
+                if incarnation.guard.is_some() {
+                    self.known.seen(&create.key, incarnation);
+                }
+                Ok(Settled::Made(entry))
+            }
+            // Had ours come before this one, the guard would have moved twice; but nothing moves for a parent.
+            (Some((entry, incarnation)), Some(creates @ (0 | 1))) if creates == 0 || incarnation.nonce.is_some() => {
+                call.settled();
+                Err(call.definite(ErrorKind::AlreadyExists(Box::new(entry))))
+            }
+            (None, Some(0)) => {
+                call.settled();
+                Ok(Settled::NotMade)
+            }
+            _ => {
+                let lost = "the answer was lost, and others have created entries since";
+                Err(call.broken(ErrorKind::Unavailable(lost.into())))
+            }
+        }
+    }
+
     /// What this create made, looked for behind a barrier on the session that sent it: what is not there then will
     /// not come. The outer `None` means that the connection was lost: begin anew.
     pub(crate) async fn find_after_barrier(

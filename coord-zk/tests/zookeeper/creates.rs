@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use coord_api::{Coordinator, Create, CreateMode, Key};
+use coord_api::{Coordinator, CoordinatorExt, Create, CreateMode, Expect, Key};
 use coord_harness::{Proxy, ZkEnsemble, eventually};
 use coord_zk::ZkConfig;
 
@@ -61,6 +61,15 @@ impl Scene {
         (creates, grant.lease, kept)
     }
 
+    /// Parents and guard of the create are there, as they are for most: it takes one request.
+    async fn prepare(&self, folder: &Key, create: &Create) {
+        self.coordinator.create_persistent(folder, "").await.unwrap();
+        if !matches!(create.mode, CreateMode::Sequential(_)) {
+            self.coordinator.create_persistent(&create.key, "x").await.unwrap();
+            self.coordinator.delete(&create.key, Expect::Any).await.unwrap();
+        }
+    }
+
     async fn entries(&self, folder: &Key) -> usize {
         self.witness.get_latest(folder).await.unwrap();
         self.witness.children(folder).await.unwrap().len()
@@ -95,6 +104,71 @@ async fn a_create_whose_answer_is_lost_is_found_or_undone() {
             }
         }
         eventually(HEAL, "revoked", async || scene.coordinator.revoke(lease).await).await;
+    }
+}
+
+/// Another's entry in place of the deleted one, or none.
+async fn lost_and_deleted_by_another(replaced: bool) {
+    let mut scene = scene().await;
+    scene.coordinator = scene.coordinator.within(HEAL);
+    let (creates, _lease, _kept) = scene.creates().await;
+    for (folder, create) in &creates {
+        scene.prepare(folder, create).await;
+        scene.proxy.drop_answers();
+        let thief = async {
+            let made = eventually(HEAL, "it has happened", async || {
+                let children = scene
+                    .witness
+                    .children(folder)
+                    .await
+                    .map_err(|error| error.to_string())?;
+                children.into_iter().next().ok_or("nothing there".to_owned())
+            })
+            .await;
+            scene.witness.delete(&made.key, Expect::Any).await.unwrap();
+            if replaced && !made.key.is_sequential() {
+                scene.witness.create_persistent(&made.key, "another's").await.unwrap();
+            }
+            scene.proxy.reset();
+            scene.proxy.pass();
+        };
+        let (outcome, ()) = futures::join!(scene.coordinator.create(create), thief);
+        let error = outcome.expect_err("it has happened, and is gone");
+        assert!(error.is_unknown(), "{error:?}");
+        let left = usize::from(replaced && !matches!(create.mode, CreateMode::Sequential(_)));
+        assert_eq!(scene.entries(folder).await, left, "made once more: {create:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_create_whose_answer_is_lost_is_not_made_again_when_another_has_deleted_it() {
+    lost_and_deleted_by_another(false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_create_whose_answer_is_lost_is_unknown_when_another_has_replaced_it() {
+    lost_and_deleted_by_another(true).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_create_that_never_arrived_is_sent_again() {
+    let mut scene = scene().await;
+    scene.coordinator = scene.coordinator.within(HEAL);
+    let (creates, _lease, _kept) = scene.creates().await;
+    for (folder, create) in creates
+        .iter()
+        .filter(|(_, create)| !matches!(create.mode, CreateMode::Sequential(_)))
+    {
+        scene.prepare(folder, create).await;
+        scene.proxy.black_hole();
+        let cut = async {
+            let sent = scene.proxy.stats();
+            eventually(HEAL, "it was swallowed", async || scene.proxy.stats() != sent).await;
+            scene.proxy.reset();
+            scene.proxy.pass();
+        };
+        let (made, ()) = futures::join!(scene.coordinator.create(create), cut);
+        assert_eq!(made.unwrap().key, create.key);
     }
 }
 
