@@ -1,7 +1,6 @@
 use std::sync::Arc;
 
 use coord_api::{Create, CreateMode, Entry, ErrorKind, Key, Result};
-use futures::future::OptionFuture;
 use zookeeper_client::{CreateMode as ZkMode, Error as ZkError};
 
 use crate::call::Call;
@@ -57,8 +56,8 @@ impl Inner {
 
     async fn create_fixed(&self, call: &Call, route: &Route, create: &Create, mode: ZkMode) -> Result<Entry> {
         let stored: Arc<[u8]> = envelope::seal(Some(create.nonce), &create.value).into();
-        // The answer to a copy was lost: where the guard stood before it left, if that is known.
-        let mut doubt: Option<Option<i32>> = None;
+        // The answer to a copy was lost: where the guard stood before it left.
+        let mut doubt: Option<i32> = None;
         loop {
             let conn = self.conn(call, route).await?;
             if let Some(before) = doubt {
@@ -68,9 +67,10 @@ impl Inner {
                     Settled::NotYet => continue,
                 }
             }
-            let before = self.known.guard(&create.key);
+            let Some(before) = self.guard(call, &conn, &create.key).await? else {
+                continue;
+            };
             let sent = Sending {
-                look: before.is_none(),
                 config: self.config.clone(),
                 nonces: self.nonces_of(route),
                 fresh: route.lease().map(|_| self.fresh.clone()),
@@ -79,7 +79,7 @@ impl Inner {
                 stored: stored.clone(),
                 mode,
             };
-            let Ok((answer, seen)) = conn.write(call, |client| sent.go(client)).await else {
+            let Ok(answer) = conn.write(call, |client| sent.go(client)).await else {
                 continue;
             };
             let error = match answer {
@@ -99,7 +99,7 @@ impl Inner {
                     call.settled();
                     return Err(call.refused(&error));
                 }
-                doubt = Some(before.or(seen));
+                doubt = Some(before);
                 self.again().await;
                 continue;
             };
@@ -120,6 +120,29 @@ impl Inner {
                 (_, error) => return Err(call.refused(error)),
             }
         }
+    }
+
+    /// Where the guard of the key stands, or has stood; once per guard it takes a read. `None`: begin anew.
+    async fn guard(&self, call: &Call, conn: &Conn, key: &Key) -> Result<Option<i32>> {
+        if let Some(known) = self.known.guard(key) {
+            return Ok(Some(known));
+        }
+        let path = guard::path(key);
+        let answer = conn
+            .read(|client| async move { client.get_data(&path).await.map(|(_, stat)| stat.version) })
+            .await;
+        match answer {
+            Ok(Ok(version)) => {
+                self.known.saw_guard(key, version);
+                return Ok(Some(version));
+            }
+            Ok(Err(ZkError::NoNode)) => {
+                self.make_guard(call, conn, key).await?;
+            }
+            Ok(Err(error)) if !faults::is_ambiguous(&error) => return Err(call.refused(&error)),
+            _ => self.again().await,
+        }
+        Ok(None)
     }
 
     /// Who holds the key: the entry if it is the one that this very create made, an error if it is another one's,
@@ -299,33 +322,20 @@ struct Sending {
     nonce: coord_api::Nonce,
     stored: Arc<[u8]>,
     mode: ZkMode,
-    /// Whether to read the guard, too, just before.
-    look: bool,
 }
 
 impl Sending {
-    /// The answer, and where the guard stood before.
     async fn go(
         self,
         client: Arc<zookeeper_client::Client>,
-    ) -> (
-        Result<Result<Moved, zookeeper_client::MultiWriteError>, Abandoned>,
-        Option<i32>,
-    ) {
-        let path = guard::path(&self.key);
-        let seen = OptionFuture::from(self.look.then(|| client.get_data(&path)));
+    ) -> Result<Result<Moved, zookeeper_client::MultiWriteError>, Abandoned> {
         let sent = self.nonces.send(self.nonce, || {
             guard::create(&client, &self.config, &self.key, &self.stored, self.mode)
-        });
-        let sent = match sent {
-            Ok(sent) => sent,
-            Err(abandoned) => return (Err(abandoned), None),
-        };
-        let (answer, seen) = futures::join!(sent, seen);
+        })?;
+        let answer = sent.await;
         if let Some(fresh) = self.fresh {
             fresh.moved_elsewhere();
         }
-        let seen = seen.and_then(Result::ok).map(|(_, stat)| stat.version);
-        (Ok(answer), seen)
+        Ok(answer)
     }
 }

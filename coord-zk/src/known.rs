@@ -47,6 +47,13 @@ impl Known {
         self.lock().runs.get(&guard::number(key)).map(Run::latest)
     }
 
+    /// The guard of this key was seen at this version.
+    pub(crate) fn saw_guard(&self, key: &Key, version: i32) {
+        let mut inner = self.lock();
+        let run = inner.runs.entry(guard::number(key));
+        run.or_insert_with(|| Run::new(version)).seen(version);
+    }
+
     /// We made it ourselves, and thereby moved the guard.
     pub(crate) fn made(&self, key: &Key, known: Incarnation) {
         self.note(key, known, Run::ours);

@@ -37,7 +37,7 @@ impl Inner {
         conn: &Conn,
         route: &Route,
         create: &Create,
-        before: Option<i32>,
+        before: i32,
     ) -> Result<Settled> {
         if let Err(barrier) = conn.barrier().await {
             if let Barrier::Lost(_) = barrier {
@@ -53,7 +53,7 @@ impl Inner {
             // The caller may learn of it now: later reads must not be older.
             self.fresh.moved_elsewhere();
         }
-        let creates = before.zip(guard).map(|(before, now)| now.wrapping_sub(before));
+        let creates = guard.map(|now| now.wrapping_sub(before));
         match (entry, creates) {
             (Some((entry, incarnation)), _) if incarnation.nonce == Some(create.nonce) => {
                 call.settled();
@@ -62,7 +62,7 @@ impl Inner {
                 }
                 Ok(Settled::Made(entry))
             }
-            // Had ours come before this one, the guard would have moved twice; but nothing moves for a parent.
+            // Had ours come before this one, the guard would have moved twice, unless another tool made this one.
             (Some((entry, incarnation)), Some(creates @ (0 | 1))) if creates == 0 || incarnation.nonce.is_some() => {
                 call.settled();
                 Err(call.definite(ErrorKind::AlreadyExists(Box::new(entry))))

@@ -63,6 +63,7 @@ impl Scene {
 
     /// Parents and guard of the create are there, as they are for most: it takes one request.
     async fn prepare(&self, folder: &Key, create: &Create) {
+        heals(&self.coordinator).await;
         self.coordinator.create_persistent(folder, "").await.unwrap();
         if !matches!(create.mode, CreateMode::Sequential(_)) {
             self.coordinator.create_persistent(&create.key, "x").await.unwrap();

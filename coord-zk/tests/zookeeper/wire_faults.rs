@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coord_api::{Class, CoordinatorExt, Create, CreateMode, Target};
+use coord_api::{Class, CoordinatorExt, Create, CreateMode, Expect, Key, Target};
 use coord_harness::{Direction, Flow, Proxy, eventually};
 use coord_zk::ZkConfig;
 
@@ -142,10 +142,18 @@ async fn of_a_crowd_that_was_not_answered_only_those_that_were_sent_may_happen()
     });
     heals(&coordinator).await;
     let folder = key("/crowd");
-    coordinator.create_persistent(&folder, "").await.unwrap();
+    let names: Vec<Key> = (0..CROWD).map(|n| folder.child(n.to_string()).unwrap()).collect();
+    // So that the guards of all are known, and a create is one request.
+    for names in names.chunks(64) {
+        let made = names.iter().map(async |name| {
+            coordinator.create_persistent(name, "").await.unwrap();
+            coordinator.delete(name, Expect::Any).await.unwrap();
+        });
+        futures::future::join_all(made).await;
+    }
     proxy.hold_requests();
-    let calls = (0..CROWD).map(|n| {
-        let (coordinator, name) = (coordinator.clone(), folder.child(n.to_string()).unwrap());
+    let calls = names.into_iter().map(|name| {
+        let coordinator = coordinator.clone();
         async move {
             let error = coordinator.create_persistent(&name, "x").await.unwrap_err();
             assert!(error.is_unknown() || error.class() == Class::NotSent, "{error:?}");
