@@ -14,8 +14,10 @@ const DEADLINE: Duration = Duration::from_millis(400);
 struct Scene {
     _ensemble: ZkEnsemble,
     proxy: Proxy,
-    /// Behind the proxy.
+    /// Behind the proxy, with [`DEADLINE`].
     coordinator: Arc<dyn Coordinator>,
+    /// The same one, whose calls have time.
+    patient: Arc<dyn Coordinator>,
     /// Beside it.
     witness: Arc<dyn Coordinator>,
 }
@@ -23,10 +25,11 @@ struct Scene {
 async fn scene() -> Scene {
     let ensemble = support::ensemble(1).await;
     let proxy = Proxy::start(ensemble.node(0).client_addr()).await;
-    let coordinator = open(ZkConfig {
-        call_deadline: DEADLINE,
+    let patient = open(ZkConfig {
+        call_deadline: HEAL,
         ..config(proxy.addr().to_string())
     });
+    let coordinator = patient.within(DEADLINE);
     let witness = open(config(ensemble.connect_string()));
     heals(&coordinator).await;
     heals(&witness).await;
@@ -34,6 +37,7 @@ async fn scene() -> Scene {
         _ensemble: ensemble,
         proxy,
         coordinator,
+        patient,
         witness,
     }
 }
@@ -63,11 +67,11 @@ impl Scene {
 
     /// Parents and guard of the create are there, as they are for most: it takes one request.
     async fn prepare(&self, folder: &Key, create: &Create) {
-        heals(&self.coordinator).await;
-        self.coordinator.create_persistent(folder, "").await.unwrap();
+        heals(&self.patient).await;
+        self.patient.create_persistent(folder, "").await.unwrap();
         if !matches!(create.mode, CreateMode::Sequential(_)) {
-            self.coordinator.create_persistent(&create.key, "x").await.unwrap();
-            self.coordinator.delete(&create.key, Expect::Any).await.unwrap();
+            self.patient.create_persistent(&create.key, "x").await.unwrap();
+            self.patient.delete(&create.key, Expect::Any).await.unwrap();
         }
     }
 
@@ -110,8 +114,7 @@ async fn a_create_whose_answer_is_lost_is_found_or_undone() {
 
 /// Another's entry in place of the deleted one, or none.
 async fn lost_and_deleted_by_another(replaced: bool) {
-    let mut scene = scene().await;
-    scene.coordinator = scene.coordinator.within(HEAL);
+    let scene = scene().await;
     let (creates, _lease, _kept) = scene.creates().await;
     for (folder, create) in &creates {
         scene.prepare(folder, create).await;
@@ -133,7 +136,7 @@ async fn lost_and_deleted_by_another(replaced: bool) {
             scene.proxy.reset();
             scene.proxy.pass();
         };
-        let (outcome, ()) = futures::join!(scene.coordinator.create(create), thief);
+        let (outcome, ()) = futures::join!(scene.patient.create(create), thief);
         let error = outcome.expect_err("it has happened, and is gone");
         assert!(error.is_unknown(), "{error:?}");
         let left = usize::from(replaced && !matches!(create.mode, CreateMode::Sequential(_)));
@@ -153,8 +156,7 @@ async fn a_create_whose_answer_is_lost_is_unknown_when_another_has_replaced_it()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_create_that_never_arrived_is_sent_again() {
-    let mut scene = scene().await;
-    scene.coordinator = scene.coordinator.within(HEAL);
+    let scene = scene().await;
     let (creates, _lease, _kept) = scene.creates().await;
     for (folder, create) in creates
         .iter()
@@ -168,7 +170,7 @@ async fn a_create_that_never_arrived_is_sent_again() {
             scene.proxy.reset();
             scene.proxy.pass();
         };
-        let (made, ()) = futures::join!(scene.coordinator.create(create), cut);
+        let (made, ()) = futures::join!(scene.patient.create(create), cut);
         assert_eq!(made.unwrap().key, create.key);
     }
 }

@@ -136,21 +136,21 @@ async fn of_a_crowd_that_was_not_answered_only_those_that_were_sent_may_happen()
     const SENT: usize = 256;
     let ensemble = support::ensemble(1).await;
     let proxy = Proxy::start(ensemble.node(0).client_addr()).await;
-    let coordinator = open(ZkConfig {
-        call_deadline: DEADLINE,
+    let patient = open(ZkConfig {
+        call_deadline: HEAL,
         ..config(proxy.addr().to_string())
     });
-    heals(&coordinator).await;
     let folder = key("/crowd");
     let names: Vec<Key> = (0..CROWD).map(|n| folder.child(n.to_string()).unwrap()).collect();
     // So that the guards of all are known, and a create is one request.
     for names in names.chunks(64) {
         let made = names.iter().map(async |name| {
-            coordinator.create_persistent(name, "").await.unwrap();
-            coordinator.delete(name, Expect::Any).await.unwrap();
+            patient.create_persistent(name, "").await.unwrap();
+            patient.delete(name, Expect::Any).await.unwrap();
         });
         futures::future::join_all(made).await;
     }
+    let coordinator = patient.within(DEADLINE);
     proxy.hold_requests();
     let calls = names.into_iter().map(|name| {
         let coordinator = coordinator.clone();

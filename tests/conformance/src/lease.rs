@@ -16,26 +16,23 @@ pub(crate) const ALLOWANCE: Duration = Duration::from_secs(1);
 /// How often to look whether something has ended.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Grants a lease, and renews it until the task is dropped. `missed` tells when that was not done within a ttl.
+/// Grants a lease, and renews it until the task is dropped. `missed` tells when that was not done while it surely lived.
 pub(crate) async fn kept(client: &Client, missed: Arc<AtomicBool>) -> Checked<(LeaseId, Task)> {
-    let mut sent = client.env().now();
     let grant = client.grant(TTL).await?;
     let renewing = client.env().spawn({
         let client = client.clone();
         async move {
             let pace = grant.ttl / client.capabilities().renewals_per_ttl.max(1);
+            let mut valid_until = grant.valid_until;
             loop {
                 client.env().sleep(pace).await;
-                let sending = client.env().now();
                 let renewed = client.renew(grant.lease).await;
-                if client.env().now() - sent >= grant.ttl {
+                if client.env().now() >= valid_until {
                     missed.store(true, Ordering::SeqCst);
                 }
-                sent = sending;
                 // If it is lost, the behaviour finds out by what it does with it.
-                if renewed.is_err() {
-                    return;
-                }
+                let Ok(renewed) = renewed else { return };
+                valid_until = renewed.valid_until;
             }
         }
     });
