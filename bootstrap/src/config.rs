@@ -45,7 +45,7 @@ pub struct Config {
 /// When a cluster of which nothing is heard any more may be formed anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reform {
-    /// When for this long nobody held the leader's entry and no seed answered.
+    /// When for this long nobody held the leader's entry and no seed answered. At least the ttl.
     After(Duration),
     /// Never: somebody has to delete the record `<prefix>/cluster` first.
     Never,
