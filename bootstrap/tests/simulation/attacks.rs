@@ -386,3 +386,70 @@ fn what_cannot_be_meant_is_refused() {
         }
     });
 }
+
+#[test]
+fn a_record_that_somebody_wrote_in_the_meantime_is_never_overwritten() {
+    for before in [None, Some(r#"{"cluster":"0000010000000001","generation":1}"#)] {
+        play(async |mut world| {
+            let key = world.key("cluster");
+            if let Some(before) = before {
+                world.oracle.create_persistent(&key, before).await.unwrap();
+            }
+            let node = world.add();
+            let electing =
+                async |world: &World| matches!(world.state(node), State::Electing { .. } | State::Forming { .. });
+            world.seen.lock().unwrap().answers_take = Duration::from_millis(400);
+            world.until("electing", electing).await;
+            let forming = async |world: &World| matches!(world.state(node), State::Forming { .. });
+            world.until("forming", forming).await;
+            // What it has read of the record is on its way to it, and no longer true.
+            let other = r#"{"cluster":"abc0000005000005","generation":5}"#;
+            match before {
+                None => world.oracle.create_persistent(&key, other).await.map(drop).unwrap(),
+                Some(_) => world
+                    .oracle
+                    .update(&key, other.into(), Expect::Any)
+                    .await
+                    .map(drop)
+                    .unwrap(),
+            }
+            let over = async |world: &World| !matches!(world.state(node), State::Forming { .. });
+            world.until("the end of forming", over).await;
+            let now = world.oracle.get(&key).await.unwrap().unwrap();
+            assert_eq!(now.value, other);
+            assert_eq!(world.told("Formed"), 0);
+        });
+    }
+}
+
+#[test]
+fn who_leaves_is_first_no_contact_then_no_member_and_only_the_last_one_takes_the_record() {
+    play(async |world| {
+        let world = world.grown(3).await;
+        let seed = world.key("seeds").child("sim:0").unwrap();
+        let mut asked = Box::pin(world.leave(0, LONG));
+        let mut was_contact = true;
+        while futures::future::poll_immediate(&mut asked).await.is_none() {
+            assert!(world.record().await.is_some(), "others are still there");
+            let contact = world.oracle.get(&seed).await.unwrap().is_some();
+            let member = world.net.with(|sim| sim.core(0).phase()) == coord_cluster::Phase::Member;
+            assert!(member || !contact, "a contact that is no member");
+            was_contact &= contact;
+            world.sleep(Duration::from_millis(1)).await;
+        }
+        assert!(!was_contact, "the own entry goes before the end");
+    });
+    play(async |world| {
+        let world = world.grown(1).await;
+        let mut asked = Box::pin(world.leave(0, LONG));
+        while futures::future::poll_immediate(&mut asked).await.is_none() {
+            let held = world.oracle.get(&world.key("leader")).await.unwrap().is_some();
+            assert!(
+                held || world.record().await.is_none(),
+                "a record, and nobody in the way of others"
+            );
+            world.sleep(Duration::from_millis(1)).await;
+        }
+        assert!(world.whole().await.is_ok(), "{}", world.describe().await);
+    });
+}
