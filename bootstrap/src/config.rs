@@ -45,7 +45,7 @@ pub struct Config {
 /// When a cluster of which nothing is heard any more may be formed anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reform {
-    /// When for this long nobody held the leader's entry and no seed answered.
+    /// When for this long nobody held the leader's entry and no seed answered. At least the ttl.
     After(Duration),
     /// Never: somebody has to delete the record `<prefix>/cluster` first.
     Never,
@@ -82,6 +82,12 @@ impl Config {
             "bootstrap: without a seed nobody finds the cluster; max_seeds must be at least 1".into()
         } else if self.join_timeout.is_zero() || self.wait_first.is_zero() || self.wait_max < self.wait_first {
             "bootstrap: join_timeout and wait_first must be above zero, and wait_max not below wait_first".into()
+        } else if matches!(self.reform, Reform::After(patience) if patience < ttl) {
+            format!(
+                "bootstrap: reform is {:?}, it must be at least the ttl ({ttl:?}): nothing is heard of a living cluster \
+                 for as long when its manager changes",
+                self.reform
+            )
         } else {
             return Ok(());
         };

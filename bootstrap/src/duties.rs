@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use coord_api::{CoordinatorExt, Entry, ErrorKind, Expect};
+use coord_api::{CoordinatorExt, Entry, ErrorKind, Expect, Instant};
 use coord_cluster::{Address, ClusterView, NodeId, Phase};
 
 use crate::office::{Held, Seeking};
-use crate::run::Runner;
+use crate::run::{Runner, overdue};
 use crate::seed::{Change, Seed, contacts, name, plan};
 use crate::{End, Event, Reason, Record, State};
 
@@ -30,7 +30,7 @@ impl Runner {
             }
             Ok(None) => {
                 self.answered();
-                self.create_record(held, own).await.map(|()| true)
+                self.restore_record(held, own).await.map(|()| true)
             }
             Err(error) => Err(self.failed(&error)),
         }
@@ -62,6 +62,11 @@ impl Runner {
             match written {
                 Ok(()) => metrics::counter!("coord_bootstrap_seed_writes_total").increment(1),
                 Err(error) if matches!(error.kind(), ErrorKind::NotFound) => {}
+                Err(error) if matches!(error.kind(), ErrorKind::NotEmpty) => {
+                    // Something foreign keeps something below it: it names nobody, and must not hold up the rest.
+                    tracing::warn!("not removed from the seeds: {error}");
+                    continue;
+                }
                 Err(error) if is_race(error.kind()) => return Err(Reason::LeaderElsewhere),
                 Err(error) => return Err(self.failed(&error)),
             }
@@ -111,9 +116,28 @@ impl Runner {
 
     /// Leaves, in an order in which no newcomer is misled: first this node is no contact any more, then it is no member,
     /// then (the last one) there is no cluster, then nobody is in the way of the next one.
-    pub(crate) async fn depart(&mut self, within: Duration, place: Option<(Record, Option<Box<Held>>)>) -> End {
+    pub(crate) async fn depart(&mut self, deadline: Instant, place: Option<(Record, Option<Box<Held>>)>) -> End {
         self.shared.set(State::Leaving);
-        let deadline = self.env.now() + within;
+        let (leave, env) = (self.leave.clone(), self.env.clone());
+        let mut graceful = false;
+        tokio::select! {
+            biased;
+            end = self.depart_by(deadline, place, &mut graceful) => return end,
+            // Asked again, with less patience than before.
+            () = overdue(leave, &env) => {}
+        }
+        // It is told, and stops by itself.
+        let _ = env.timeout_at(env.now(), self.cluster.leave(Duration::ZERO)).await;
+        End::Left { graceful }
+    }
+
+    async fn depart_by(
+        &mut self,
+        deadline: Instant,
+        place: Option<(Record, Option<Box<Held>>)>,
+        graceful: &mut bool,
+    ) -> End {
+        let env = self.env.clone();
         let (record, mut held) = match place {
             Some((record, held)) => (Some(record), held),
             None => (None, None),
@@ -122,29 +146,26 @@ impl Runner {
         if let (Some(record), Some(held)) = (record, &held)
             && held.verified
         {
+            let left = deadline - env.now();
             let removal = self.withdraw(held, record, &me);
-            let kept = within.mul_f64(KEPT);
-            self.env.timeout_at(deadline - kept * 2, removal).await;
+            env.timeout_at(deadline - left.mul_f64(KEPT * 2.0), removal).await;
         }
         if self.cluster.view().phase == Phase::Stopped {
             return End::NodeStopped;
         }
-        let left = self
-            .cluster
-            .leave((deadline - self.env.now()).mul_f64(1.0 - KEPT))
-            .await;
-        let (graceful, last) = left.map_or((false, false), |departed| (departed.graceful, departed.last));
-        if let Some(record) = record.filter(|_| last) {
-            let env = self.env.clone();
+        let within = (deadline - env.now()).mul_f64(1.0 - KEPT);
+        let left = env.timeout_at(deadline, self.cluster.leave(within)).await;
+        let departed = left.and_then(Result::ok);
+        *graceful = departed.is_some_and(|departed| departed.graceful);
+        if let Some(record) = record.filter(|_| departed.is_some_and(|departed| departed.last)) {
             env.timeout_at(deadline, self.clear(record, &me, &mut held)).await;
         }
         if let Some(held) = held {
             let release = held.release(&self.env);
             self.retire(release);
         }
-        let env = self.env.clone();
         env.timeout_at(deadline, self.retired()).await;
-        End::Left { graceful }
+        End::Left { graceful: *graceful }
     }
 
     /// Removes the own seed entry.
@@ -174,7 +195,7 @@ impl Runner {
                 let release = old.release(&self.env);
                 self.retire(release);
             }
-            *held = self.acquire(me).await.map(Box::new);
+            *held = self.acquire(record, me).await.map(Box::new);
         }
         let Some(held) = held.as_ref() else { return };
         let Some(store) = held.store(&self.coordinator) else {
@@ -199,18 +220,26 @@ impl Runner {
         }
     }
 
-    /// The leader's entry, as soon as nobody holds it.
-    async fn acquire(&mut self, me: &NodeId) -> Option<Held> {
+    /// The leader's entry, as soon as nobody holds it; not if there is nothing left to remove, because another one that took
+    /// itself for the last was quicker.
+    async fn acquire(&mut self, record: Record, me: &NodeId) -> Option<Held> {
         let mut seeking = Seeking::start(&self.coordinator, &self.config, &self.keys.leader, me).ok()?;
-        loop {
+        while self.may_be_recorded(record).await {
             match seeking.progress(&self.env).await {
+                // Another holder: perhaps it has formed the next cluster.
                 None => {}
                 Some(Ok(leadership)) => return Some(seeking.elected(leadership)),
-                Some(Err(_)) => {
-                    self.give_up(seeking);
-                    return None;
-                }
+                Some(Err(_)) => break,
             }
+        }
+        self.give_up(seeking);
+        None
+    }
+
+    async fn may_be_recorded(&self, record: Record) -> bool {
+        match self.coordinator.get_latest(&self.keys.record).await {
+            Ok(entry) => entry.is_some_and(|entry| Record::parse(&entry.value) == Some(record)),
+            Err(_) => true,
         }
     }
 }

@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coord_api::{Coordinator, Result, Task};
+use coord_api::{Coordinator, Env, Instant, Result, Task};
 use tokio::sync::{broadcast, watch};
 
 use crate::run::Runner;
@@ -40,7 +40,9 @@ const EVENTS: usize = 256;
 /// ```
 pub struct Bootstrap {
     shared: Arc<Shared>,
-    leave: watch::Sender<Option<Duration>>,
+    /// By when to have left, once somebody wants that.
+    leave: watch::Sender<Option<Instant>>,
+    env: Env,
     _task: Task,
 }
 
@@ -74,6 +76,7 @@ impl Bootstrap {
             _task: env.spawn(runner.run()),
             shared,
             leave,
+            env,
         })
     }
 
@@ -113,10 +116,16 @@ impl Bootstrap {
     /// Leaves gracefully and stops the cluster node, by the deadline in any case: the own seed entry goes, then the node
     /// leaves; whoever is the last removes the record; then the leader's entry is given back.
     ///
-    /// A node that is still looking for a cluster stops looking. Dropping the future does not take the request back.
+    /// A node that is still looking for a cluster stops looking. Dropping the future does not take the request back. Asked
+    /// several times, the earliest deadline counts.
     pub async fn leave(&self, within: Duration) -> End {
-        self.leave.send_modify(|asked| {
-            asked.get_or_insert(within);
+        let deadline = self.env.now() + within;
+        self.leave.send_if_modified(|asked| {
+            let earlier = asked.is_none_or(|other| deadline < other);
+            if earlier {
+                *asked = Some(deadline);
+            }
+            earlier
         });
         let mut state = self.watch();
         loop {

@@ -1,16 +1,19 @@
 //! Looking for a cluster, joining it, and being elected when there is none.
 
-use coord_api::{Create, CreateMode, Entry, Error, ErrorKind, Expect, Leadership, Result, Version};
+use coord_api::{Create, CreateMode, Entry, Error, ErrorKind, Expect, Instant, Result, Version};
 use coord_cluster::{Address, ClusterView, Phase};
 
 use crate::office::{Held, Seeking};
-use crate::run::Runner;
+use crate::run::{Runner, asked, overdue};
 use crate::seed::contacts;
 use crate::vigil::Vigil;
 use crate::{NotLetIn, Reason, Record, Reform, State};
 
 /// In a cluster, and by whom this node was let in; or no cluster to join, and which record may be replaced.
 type Looked = Result<(Record, Option<Address>), Option<(Record, Version)>>;
+
+/// The part of the time for forming that is kept for taking back a record of which nobody knows whether it was written.
+const KEPT: f64 = 0.25;
 
 impl Runner {
     pub(crate) async fn look(&mut self) -> Result<Looked, Reason> {
@@ -120,7 +123,7 @@ impl Runner {
     }
 
     /// Leaves whatever cluster this node is in, unless it is the recorded one: then `true`.
-    async fn forget_other_cluster(&mut self, record: Option<Record>) -> Result<bool, Reason> {
+    pub(crate) async fn forget_other_cluster(&mut self, record: Option<Record>) -> Result<bool, Reason> {
         let view = self.cluster.view();
         if view.phase != Phase::Member {
             return Ok(false);
@@ -146,18 +149,25 @@ impl Runner {
         self.vigil = None;
         let mut held = self.win().await?;
         self.shared.set(State::Forming { attempt });
-        match self.record(&held, quiet).await {
-            Ok(record) => {
-                // Should the lease have ended meanwhile: the record names this cluster, and no other can have been
-                // formed. Should this process have slept longer than that, it will read so and stop.
+        // Whoever waits for this entry's end waits no longer than for that of a winner that died.
+        let deadline = self.env.now() + self.config.ttl;
+        let (leave, env) = (self.leave.clone(), self.env.clone());
+        let recorded = tokio::select! {
+            biased;
+            recorded = self.record(&held, quiet, deadline) => recorded,
+            () = overdue(leave, &env) => Err(Reason::OutOfTime),
+        };
+        match recorded {
+            // Should this process have stood still meanwhile, others may have given this cluster up already.
+            Ok(record) if held.is_valid() => {
                 let _ = self.cluster.form(record.cluster).await;
                 held.verified = true;
                 Ok((record, held))
             }
-            Err(reason) => {
+            recorded => {
                 let release = held.release(&self.env);
                 self.retire(release);
-                Err(reason)
+                Err(recorded.err().unwrap_or(Reason::OutOfTime))
             }
         }
     }
@@ -168,28 +178,21 @@ impl Runner {
         let seeking = Seeking::start(&self.coordinator, &self.config, &self.keys.leader, &me);
         let mut seeking = seeking.map_err(|error| self.failed(&error))?;
         let deadline = self.env.now() + self.config.ttl;
-        let progress = self.env.timeout_at(deadline, seeking.progress(&self.env)).await;
-        let outcome: Option<Leadership> = match progress {
-            Some(Some(Ok(leadership))) => Some(leadership),
-            Some(Some(Err(error))) => {
-                let reason = self.failed(&error);
-                self.give_up(seeking);
-                return Err(reason);
-            }
-            _ => None,
+        let mut leave = self.leave.clone();
+        let progress = tokio::select! {
+            biased;
+            progress = self.env.timeout_at(deadline, seeking.progress(&self.env)) => progress,
+            // The wait that follows sees to it.
+            _ = asked(&mut leave) => None,
         };
-        match outcome {
-            Some(leadership) => Ok(seeking.elected(leadership)),
-            None => {
-                let taken = seeking.is_taken();
-                self.give_up(seeking);
-                Err(if taken {
-                    Reason::LeaderElsewhere
-                } else {
-                    Reason::Store("no lease could be had in time".into())
-                })
-            }
-        }
+        let reason = match progress {
+            Some(Some(Ok(leadership))) => return Ok(seeking.elected(leadership)),
+            Some(Some(Err(error))) => self.failed(&error),
+            _ if seeking.is_taken() => Reason::LeaderElsewhere,
+            _ => Reason::Store("no lease could be had in time".into()),
+        };
+        self.give_up(seeking);
+        Err(reason)
     }
 
     pub(crate) fn give_up(&mut self, seeking: Seeking) {
@@ -198,20 +201,34 @@ impl Runner {
     }
 
     /// Writes the record, under the leader's entry: nobody else does meanwhile.
-    async fn record(&mut self, held: &Held, quiet: Option<(Record, Version)>) -> Result<Record, Reason> {
-        let Some(store) = held.store(&self.coordinator) else {
-            return Err(Reason::LeaderElsewhere);
+    async fn record(
+        &mut self,
+        held: &Held,
+        quiet: Option<(Record, Version)>,
+        deadline: Instant,
+    ) -> Result<Record, Reason> {
+        let Some(store) = held.store_until(&self.coordinator, deadline) else {
+            return Err(Reason::OutOfTime);
         };
         let found = store.get_latest(&self.keys.record).await;
         match (self.told(found)?, quiet) {
             (None, None) => {
                 let record = Record::first(&self.env);
-                self.create_record(held, record).await?;
-                Ok(record)
+                let create = self.creation(record);
+                let kept = self.config.ttl.mul_f64(KEPT);
+                let created = self.create_record(held, &create, deadline - kept).await;
+                if created.is_err()
+                    && let Some(store) = held.store_until(&self.coordinator, deadline)
+                {
+                    // Nobody may find it there later. If this fails, too, or the entry is no longer held, a record
+                    // without a cluster may be left: the next one is formed when the vigil is over.
+                    let _ = store.abandon(&create).await;
+                }
+                created.map(|()| record)
             }
             (Some(entry), Some((old, version))) if entry.version == version => {
                 let record = old.next(&self.env);
-                self.replace_record(held, record, version).await?;
+                self.replace_record(held, record, version, deadline).await?;
                 Ok(record)
             }
             // Somebody was quicker, or the last one has left: look again.
@@ -219,35 +236,48 @@ impl Runner {
         }
     }
 
-    /// One create, sent again as it is until its outcome is known or the leader's entry is no longer surely held.
-    pub(crate) async fn create_record(&mut self, held: &Held, record: Record) -> Result<(), Reason> {
-        let create = Create::new(
-            &self.env,
-            self.keys.record.clone(),
-            record.value(),
-            CreateMode::Persistent,
-        );
+    /// Puts the record of the own, living cluster back. If it is not known whether that was done, it stays as it is: it
+    /// would be the right one.
+    pub(crate) async fn restore_record(&mut self, held: &Held, record: Record) -> Result<(), Reason> {
+        let create = self.creation(record);
+        let deadline = self.env.now() + self.config.ttl;
+        self.create_record(held, &create, deadline).await
+    }
+
+    fn creation(&self, record: Record) -> Create {
+        let key = self.keys.record.clone();
+        Create::new(&self.env, key, record.value(), CreateMode::Persistent)
+    }
+
+    /// One create, sent again as it is until its outcome is known, the time is over or the leader's entry is no longer
+    /// surely held.
+    async fn create_record(&mut self, held: &Held, create: &Create, deadline: Instant) -> Result<(), Reason> {
         let mut last = None;
-        while let Some(store) = held.store(&self.coordinator) {
-            match store.create(&create).await {
+        while let Some(store) = held.store_until(&self.coordinator, deadline) {
+            match store.create(create).await {
                 Ok(_) => return Ok(()),
-                Err(error) if is_own(error.holder(), record) => return Ok(()),
+                Err(error) if error.holder().is_some_and(|now| now.value == create.value) => return Ok(()),
                 Err(error) if error.is_definite() => return Err(self.refused(error)),
                 Err(error) => {
                     last = Some(self.failed(&error));
-                    self.env.sleep(self.config.wait_first).await;
+                    self.env
+                        .sleep_until(deadline.min(self.env.now() + self.config.wait_first))
+                        .await;
                 }
             }
         }
-        // Nobody may find it there later. If this fails, too, a record without a cluster may be left: the next one is
-        // formed when the vigil is over.
-        let _ = self.coordinator.abandon(&create).await;
-        Err(last.unwrap_or(Reason::LeaderElsewhere))
+        Err(last.unwrap_or(Reason::OutOfTime))
     }
 
-    async fn replace_record(&mut self, held: &Held, record: Record, version: Version) -> Result<(), Reason> {
+    async fn replace_record(
+        &mut self,
+        held: &Held,
+        record: Record,
+        version: Version,
+        deadline: Instant,
+    ) -> Result<(), Reason> {
         let mut last = None;
-        while let Some(store) = held.store(&self.coordinator) {
+        while let Some(store) = held.store_until(&self.coordinator, deadline) {
             let update = store.update(&self.keys.record, record.value(), Expect::Version(version));
             let error = match update.await {
                 Ok(_) => return Ok(()),
@@ -262,9 +292,11 @@ impl Runner {
             if error.is_definite() && !matches!(error.kind(), ErrorKind::VersionMismatch(_)) {
                 return Err(self.refused(error));
             }
-            self.env.sleep(self.config.wait_first).await;
+            self.env
+                .sleep_until(deadline.min(self.env.now() + self.config.wait_first))
+                .await;
         }
-        Err(last.unwrap_or(Reason::LeaderElsewhere))
+        Err(last.unwrap_or(Reason::OutOfTime))
     }
 
     fn refused(&mut self, error: Error) -> Reason {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use coord_api::{Instant, Target};
+use coord_api::{Entry, Instant, Target};
 use coord_cluster::{ClusterView, MemberState, MemberView, NodeId, Phase};
 use futures::StreamExt;
 
@@ -19,7 +19,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub(crate) enum Exit {
     /// This node was asked to leave, by its user or (no deadline given) by another member.
     Leave {
-        within: Option<Duration>,
+        deadline: Option<Instant>,
         held: Option<Box<Held>>,
     },
     /// Another cluster has taken the place of this one.
@@ -42,6 +42,8 @@ struct Member {
     record: Record,
     office: Office,
     recorded: Follow,
+    /// What `recorded` told last. Read once before each look: what comes during it wakes the loop again.
+    told: Option<Vec<Entry>>,
     /// Followed while holding the leader's entry.
     seeds: Option<Follow>,
     unreachable: Unreachable,
@@ -69,6 +71,7 @@ impl Runner {
             record,
             office: held.map_or(Office::Vacant, Office::Held),
             recorded: Follow::start(&self.coordinator, Target::Key(self.keys.record.clone())),
+            told: None,
             seeds: None,
             unreachable: Unreachable::default(),
             stale: true,
@@ -86,7 +89,7 @@ impl Runner {
             matches!(exit, Some(Exit::Leave { .. })),
         );
         match exit {
-            Some(Exit::Leave { within, .. }) => Exit::Leave { within, held },
+            Some(Exit::Leave { deadline, .. }) => Exit::Leave { deadline, held },
             Some(exit) => exit,
             None => Exit::Expelled,
         }
@@ -106,21 +109,22 @@ impl Runner {
             let me = view.self_member()?;
             if matches!(me.state, MemberState::Leaving | MemberState::Exiting) {
                 return Some(Exit::Leave {
-                    within: None,
+                    deadline: None,
                     held: None,
                 });
             }
-            if self.is_superseded(member, &view).await {
-                return Some(Exit::Superseded);
-            }
-            self.take_or_give_up(member, &view);
-            if let Some(exit) = self.manage(member, &view).await {
-                return Some(exit);
-            }
-            self.show(member);
             let mut leave = self.leave.clone();
+            let since = self.env.now();
+            tokio::select! {
+                biased;
+                // A store that does not answer keeps nobody from leaving.
+                deadline = asked(&mut leave) => return Some(Exit::Leave { deadline: Some(deadline), held: None }),
+                exit = self.look_after(member, &view) => if exit.is_some() {
+                    return exit;
+                },
+            }
             let env = self.env.clone();
-            let due = self.due(member);
+            let due = self.due(member, since);
             let seeds = async {
                 match &mut member.seeds {
                     Some(seeds) => seeds.changed().await,
@@ -130,7 +134,7 @@ impl Runner {
             let office = progress(&mut member.office, &env);
             let wake = tokio::select! {
                 biased;
-                within = asked(&mut leave) => return Some(Exit::Leave { within: Some(within), held: None }),
+                deadline = asked(&mut leave) => return Some(Exit::Leave { deadline: Some(deadline), held: None }),
                 changed = changes.next() => match changed {
                     Some(()) => Wake::Look,
                     None => return Some(Exit::NodeStopped),
@@ -142,6 +146,18 @@ impl Runner {
             };
             self.hear(member, wake);
         }
+    }
+
+    /// One look at everything, and what follows from it.
+    async fn look_after(&mut self, member: &mut Member, view: &ClusterView) -> Option<Exit> {
+        member.told = member.recorded.latest();
+        if self.is_superseded(member, view).await {
+            return Some(Exit::Superseded);
+        }
+        self.take_or_give_up(member, view);
+        let exit = self.manage(member, view).await;
+        self.show(member);
+        exit
     }
 
     fn hear(&mut self, member: &mut Member, wake: Wake) {
@@ -232,7 +248,7 @@ impl Runner {
         member.unreachable.observe(view, now);
         member.not_before = member.not_before.filter(|at| now < *at);
         let other = other_record(member).is_some() || is_unreadable(member);
-        let missing = member.recorded.latest().is_some_and(|entries| entries.is_empty());
+        let missing = member.told.as_ref().is_some_and(Vec::is_empty);
         if let Office::Seeking(seeking) = &mut member.office
             && seeking.meet_at().is_some_and(|at| now >= at)
         {
@@ -328,8 +344,8 @@ impl Runner {
         });
     }
 
-    /// When to look again although nothing has changed.
-    fn due(&self, member: &Member) -> Option<Instant> {
+    /// When to look again although nothing has changed; the last look began at `since`.
+    fn due(&self, member: &Member, since: Instant) -> Option<Instant> {
         let (rival, meet) = match &member.office {
             Office::Seeking(seeking) => (seeking.rival_due(self.patience()), seeking.meet_at()),
             _ => (None, None),
@@ -338,10 +354,9 @@ impl Runner {
             (Office::Held(_), Some(stable)) => member.unreachable.due(stable),
             _ => None,
         };
-        // What is overdue waits for something else to change.
-        let now = self.env.now();
+        // What was overdue at the last look waits for something else to change; what has become due since then does not.
         let due = [rival, meet, down, member.not_before].into_iter().flatten();
-        due.filter(|at| *at > now).min()
+        due.filter(|at| *at > since).min()
     }
 
     /// How long another may hold the leader's entry when it is this node's turn: it may have crashed, or may not have
@@ -401,16 +416,13 @@ async fn sleep(env: &coord_api::Env, due: Option<Instant>) {
 }
 
 /// The record, as far as the watch has told, if it names another cluster.
-fn other_record(member: &mut Member) -> Option<Record> {
-    let entries = member.recorded.latest()?;
-    let record = Record::parse(&entries.first()?.value)?;
+fn other_record(member: &Member) -> Option<Record> {
+    let record = Record::parse(&member.told.as_ref()?.first()?.value)?;
     (record.cluster != member.record.cluster).then_some(record)
 }
 
 /// Somebody wrote there what is no record: nobody touches it.
-fn is_unreadable(member: &mut Member) -> bool {
-    let entries = member.recorded.latest().unwrap_or_default();
-    entries
-        .first()
-        .is_some_and(|entry| Record::parse(&entry.value).is_none())
+fn is_unreadable(member: &Member) -> bool {
+    let entry = member.told.as_ref().and_then(|entries| entries.first());
+    entry.is_some_and(|entry| Record::parse(&entry.value).is_none())
 }

@@ -191,6 +191,17 @@ impl Held {
         (self.is_valid() && !left.is_zero()).then(|| coordinator.within(left))
     }
 
+    /// The same, with calls that end by the deadline, too; `None` also when that is over.
+    pub(crate) fn store_until(
+        &self,
+        coordinator: &Arc<dyn Coordinator>,
+        deadline: Instant,
+    ) -> Option<Arc<dyn Coordinator>> {
+        let now = coordinator.env().now();
+        let left = self.leadership.stop_at().min(deadline) - now;
+        (self.is_valid() && !left.is_zero()).then(|| coordinator.within(left))
+    }
+
     pub(crate) fn release(self, env: &Env) -> Task {
         self.desk.close(env, Some(*self.leadership))
     }

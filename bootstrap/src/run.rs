@@ -29,7 +29,7 @@ pub(crate) struct Runner {
     pub(crate) keys: Keys,
     pub(crate) env: Env,
     pub(crate) shared: Arc<Shared>,
-    pub(crate) leave: watch::Receiver<Option<Duration>>,
+    pub(crate) leave: watch::Receiver<Option<Instant>>,
     pub(crate) attempt: u64,
     pub(crate) vigil: Option<Vigil>,
     retiring: Vec<Task>,
@@ -40,8 +40,8 @@ pub(crate) struct Runner {
 pub(crate) enum Found {
     /// In a cluster; with the leader's entry, if this node has formed it.
     Member(Record, Option<Box<Held>>),
-    /// Asked to leave.
-    Leave(Duration),
+    /// Asked to leave, by then.
+    Leave(Instant),
     /// The end.
     End(End),
 }
@@ -54,7 +54,7 @@ impl Runner {
         cluster: Arc<dyn Cluster>,
         config: Config,
         shared: Arc<Shared>,
-        leave: watch::Receiver<Option<Duration>>,
+        leave: watch::Receiver<Option<Instant>>,
     ) -> Result<Runner> {
         config.check(&coordinator.capabilities())?;
         Ok(Runner {
@@ -82,13 +82,13 @@ impl Runner {
         loop {
             let (record, held) = match self.find().await {
                 Found::Member(record, held) => (record, held),
-                Found::Leave(within) => return self.depart(within, None).await,
+                Found::Leave(deadline) => return self.depart(deadline, None).await,
                 Found::End(end) => return end,
             };
             match self.serve(record, held).await {
-                Exit::Leave { within, held } => {
-                    let within = within.unwrap_or(LEAVE_WITHIN);
-                    return self.depart(within, Some((record, held))).await;
+                Exit::Leave { deadline, held } => {
+                    let deadline = deadline.unwrap_or(self.env.now() + LEAVE_WITHIN);
+                    return self.depart(deadline, Some((record, held))).await;
                 }
                 Exit::NodeStopped => return End::NodeStopped,
                 Exit::Superseded => {
@@ -122,6 +122,8 @@ impl Runner {
             metrics::counter!("coord_bootstrap_fruitless_attempts_total").increment(1);
             let now = self.env.now();
             if give_up_at.is_some_and(|at| now >= at) {
+                // Nor is it let in by an answer that comes a moment too late.
+                let _ = self.forget_other_cluster(None).await;
                 return Found::End(End::GaveUp(reason));
             }
             let random = |max| self.env.random_duration(max);
@@ -129,8 +131,8 @@ impl Runner {
             fruitless += 1;
             let until = (now + delay).min(give_up_at.unwrap_or(now + delay));
             last = reason.clone();
-            if let Some(within) = self.pause(until, reason).await {
-                return Found::Leave(within);
+            if let Some(deadline) = self.pause(until, reason).await {
+                return Found::Leave(deadline);
             }
         }
     }
@@ -142,7 +144,7 @@ impl Runner {
         let far = env.now() + Duration::from_secs(86_400 * 365);
         let quiet = tokio::select! {
             biased;
-            within = asked(&mut leave) => return Ok(Found::Leave(within)),
+            deadline = asked(&mut leave) => return Ok(Found::Leave(deadline)),
             looked = self.look() => match looked? {
                 Ok((record, seed)) => {
                     metrics::counter!("coord_bootstrap_joined_total").increment(1);
@@ -153,7 +155,7 @@ impl Runner {
             },
             () = env.sleep_until(give_up_at.unwrap_or(far)) => return Err(last.clone()),
         };
-        // Not to be interrupted: it ends by itself, and must not leave a record without a cluster behind.
+        // Not to be interrupted before it must: it ends by itself, and should leave no record without a cluster behind.
         let (record, held) = self.elect(quiet).await?;
         metrics::counter!("coord_bootstrap_formed_total").increment(1);
         self.shared.tell(Event::Formed { record });
@@ -161,10 +163,12 @@ impl Runner {
     }
 
     /// Waits for the next attempt; returns early when something happens to the leader's entry.
-    async fn pause(&mut self, until: Instant, reason: Reason) -> Option<Duration> {
+    async fn pause(&mut self, until: Instant, reason: Reason) -> Option<Instant> {
         let attempt = self.attempt;
         self.shared.set(State::Waiting { attempt, reason, until });
         let (mut leave, env, clock) = (self.leave.clone(), self.env.clone(), self.env.clone());
+        // Against the herd: everybody who waits has seen the same.
+        let jitter = env.random_duration(self.config.wait_first);
         let vigil = &mut self.vigil;
         let disturbed = async {
             match vigil {
@@ -172,15 +176,18 @@ impl Runner {
                 None => std::future::pending().await,
             }
         };
+        let over = async {
+            tokio::select! {
+                biased;
+                () = disturbed => env.sleep(jitter).await,
+                () = env.sleep_until(until) => {}
+            }
+        };
         tokio::select! {
             biased;
-            within = asked(&mut leave) => return Some(within),
-            () = disturbed => {}
-            () = env.sleep_until(until) => return None,
+            deadline = asked(&mut leave) => Some(deadline),
+            () = over => None,
         }
-        // Against the herd: everybody who waits has seen the same.
-        env.sleep(env.random_duration(self.config.wait_first)).await;
-        None
     }
 
     /// Somebody was asked something by the store and it failed: told once.
@@ -217,15 +224,27 @@ impl Runner {
     }
 }
 
-/// Resolves when the node is asked to leave.
-pub(crate) async fn asked(leave: &mut watch::Receiver<Option<Duration>>) -> Duration {
+/// Resolves when the node is asked to leave: by when it is to have left.
+pub(crate) async fn asked(leave: &mut watch::Receiver<Option<Instant>>) -> Instant {
     loop {
-        if let Some(within) = *leave.borrow_and_update() {
-            return within;
+        if let Some(deadline) = *leave.borrow_and_update() {
+            return deadline;
         }
         if leave.changed().await.is_err() {
             // The handle is gone, and this task will be in a moment.
             std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Resolves when the node was asked to leave and the deadline is over; it may be asked again with an earlier one.
+pub(crate) async fn overdue(mut leave: watch::Receiver<Option<Instant>>, env: &Env) {
+    loop {
+        let deadline = asked(&mut leave).await;
+        tokio::select! {
+            biased;
+            () = env.sleep_until(deadline) => return,
+            Ok(()) = leave.changed() => {}
         }
     }
 }

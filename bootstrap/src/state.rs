@@ -69,6 +69,8 @@ pub enum Reason {
     Refused,
     /// There is no cluster, and this node only joins.
     NothingToJoin,
+    /// This node was elected, and its time was over before it had formed a cluster.
+    OutOfTime,
 }
 
 /// How it ended.
@@ -194,6 +196,7 @@ impl fmt::Display for Reason {
             Reason::LeaderElsewhere => f.write_str("another node holds the leader's entry"),
             Reason::NoSeedAnswers => f.write_str("there is a cluster, but no seed answers"),
             Reason::Refused => f.write_str("the cluster refuses this node"),
+            Reason::OutOfTime => f.write_str("elected, but the time was over before a cluster was formed"),
             Reason::NothingToJoin => f.write_str("there is no cluster, and this node only joins"),
         }
     }

@@ -3,6 +3,7 @@
 //!
 //! `COORD_SEEDS=100000` runs more; a failure prints its seed, and `COORD_SEED=<seed>` runs that one alone.
 
+mod attacks;
 mod check;
 mod life;
 mod network;

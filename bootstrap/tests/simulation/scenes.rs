@@ -11,15 +11,15 @@ use crate::witness::cluster_in;
 use crate::world::{REFORM_AFTER, TTL, World, in_virtual_time};
 
 /// Longer than anything that is to happen takes.
-const LONG: Duration = Duration::from_secs(120);
+pub(crate) const LONG: Duration = Duration::from_secs(120);
 
-fn play(scene: impl AsyncFnOnce(World)) {
+pub(crate) fn play(scene: impl AsyncFnOnce(World)) {
     in_virtual_time(async { scene(World::new(Env::simulated(1), Network::default())).await });
 }
 
 impl World {
     /// Waits until it is so; how long that took.
-    async fn until(&self, what: &str, mut so: impl AsyncFnMut(&World) -> bool) -> Duration {
+    pub(crate) async fn until(&self, what: &str, mut so: impl AsyncFnMut(&World) -> bool) -> Duration {
         let start = self.env.now();
         while !so(self).await {
             if self.env.now() > start + LONG {
@@ -30,30 +30,30 @@ impl World {
         self.env.now() - start
     }
 
-    async fn until_whole(&self) -> Duration {
+    pub(crate) async fn until_whole(&self) -> Duration {
         self.until("whole", async |world: &World| world.whole().await.is_ok())
             .await
     }
 
-    fn state(&self, node: usize) -> State {
+    pub(crate) fn state(&self, node: usize) -> State {
         self.nodes[node].bootstrap.as_ref().unwrap().state()
     }
 
-    fn is_in(&self, node: usize) -> bool {
+    pub(crate) fn is_in(&self, node: usize) -> bool {
         self.state(node).record().is_some()
     }
 
-    fn key(&self, name: &str) -> Key {
+    pub(crate) fn key(&self, name: &str) -> Key {
         self.config.prefix.child(name).unwrap()
     }
 
-    async fn record(&self) -> Option<String> {
+    pub(crate) async fn record(&self) -> Option<String> {
         let entry = self.oracle.get(&self.key("cluster")).await.unwrap();
         entry.and_then(|entry| cluster_in(&entry.value))
     }
 
     /// So many nodes, whole.
-    async fn grown(mut self, size: usize) -> World {
+    pub(crate) async fn grown(mut self, size: usize) -> World {
         for _ in 0..size {
             self.add();
         }
@@ -61,7 +61,7 @@ impl World {
         self
     }
 
-    fn nothing_wrong(&self) {
+    pub(crate) fn nothing_wrong(&self) {
         let seen = self.seen.lock().unwrap();
         assert!(seen.wrong.is_empty(), "{:#?}", seen.wrong);
     }

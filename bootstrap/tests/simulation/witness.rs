@@ -19,6 +19,8 @@ pub(crate) struct Seen {
     pub(crate) calls: usize,
     /// Calls that make the store write, renewals included.
     pub(crate) store_writes: usize,
+    /// How long each answer to `get_latest` travels.
+    pub(crate) answers_take: Duration,
 }
 
 /// The coordinator of one node; `oracle` is a client that no fault touches.
@@ -131,6 +133,7 @@ impl Coordinator for Witness {
 
     async fn abandon(&self, create: &Create) -> Result<()> {
         self.write();
+        self.look("abandons", &create.key, None).await;
         self.inner.abandon(create).await
     }
 
@@ -141,7 +144,12 @@ impl Coordinator for Witness {
 
     async fn get_latest(&self, key: &Key) -> Result<Option<Entry>> {
         self.call();
-        self.inner.get_latest(key).await
+        let answer = self.inner.get_latest(key).await;
+        let travel = self.seen.lock().unwrap().answers_take;
+        if !travel.is_zero() {
+            self.inner.env().sleep(travel).await;
+        }
+        answer
     }
 
     async fn children(&self, key: &Key) -> Result<Vec<Entry>> {

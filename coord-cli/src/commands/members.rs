@@ -1,6 +1,9 @@
+use std::path::PathBuf;
+
 use clap::Args;
 use serde_json::Value;
 
+use super::node::read_secret;
 use crate::app::App;
 use crate::cli::Global;
 use crate::escape::Escaped;
@@ -9,11 +12,14 @@ use crate::http::client;
 
 /// Show the members of a cluster, as one of its nodes sees them
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  coord members --at 127.0.0.1:7480")]
+#[command(after_help = "Example:\n  coord members --at 127.0.0.1:7480 --secret-file secret")]
 pub(crate) struct Members {
     /// The --http address of a node
     #[arg(long, value_name = "HOST:PORT")]
     at: String,
+    /// The file with the secret that all nodes share, if they have one
+    #[arg(long, value_name = "FILE")]
+    secret_file: Option<PathBuf>,
 }
 
 // === impl Members ===
@@ -21,7 +27,8 @@ pub(crate) struct Members {
 impl Members {
     pub(crate) async fn run(self, global: &Global) -> Result<(), Exit> {
         let app = App::without_store(global);
-        let page = client::get(&self.at, "/cluster/members").await?;
+        let secret = self.secret_file.as_deref().map(read_secret).transpose()?;
+        let page = client::get(&self.at, "/cluster/members", secret.as_deref()).await?;
         app.row(&page, table(&page)).await
     }
 }

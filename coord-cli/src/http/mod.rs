@@ -3,13 +3,14 @@
 pub(crate) mod client;
 mod control;
 mod pages;
+mod proof;
 mod server;
 
 pub(crate) use control::Control;
 pub(crate) use pages::{Pages, status};
 pub(crate) use server::serve;
 
-/// The header that proves that one knows the secret: see [`control`].
+/// The header, of requests and of answers, that proves that one knows the secret: see [`proof`].
 const PROOF: &str = "coord-proof";
 /// The longest request body.
 const MAX_BODY: usize = 4096;

@@ -3,12 +3,14 @@ use std::time::Duration;
 
 use coord_bootstrap::{Bootstrap, State};
 use coord_cluster::{Address, ClusterNode, ClusterView, MemberState};
-use hyper::{Method, StatusCode};
+use hyper::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::Control;
+use super::control::Verdict;
+use super::proof::{Asked, Proof};
 use crate::prometheus::Prometheus;
 
 /// What a node shows and takes. The paths and shapes of the reading pages are those that Akka Management has made customary.
@@ -27,6 +29,8 @@ pub(crate) struct Answer {
     pub(super) status: StatusCode,
     pub(super) body: String,
     pub(super) content: &'static str,
+    /// That this node knows the secret.
+    pub(super) proof: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -40,8 +44,37 @@ const WITHIN: Duration = Duration::from_secs(5);
 // === impl Pages ===
 
 impl Pages {
-    pub(super) async fn answer(&self, method: &Method, path: &str, proof: Option<&str>, body: &[u8]) -> Answer {
-        match (method.as_str(), path) {
+    pub(super) async fn answer(&self, asked: Asked<'_>, proof: Option<&str>) -> Answer {
+        let proof = proof.and_then(Proof::parse);
+        let refused = self.refusal(asked, proof.as_ref());
+        let may_be_known = matches!(refused, None | Some(Verdict::TooMany));
+        let mut answer = match refused {
+            Some(verdict) => refuse(verdict),
+            None => self.page(asked).await,
+        };
+        // Nothing is proven to who has proven nothing: it could be handed on.
+        if let Some(proof) = proof.filter(|_| may_be_known && is_guarded(asked)) {
+            let status = answer.status.as_u16();
+            answer.proof = self.control.answer(&proof, status, answer.body.as_bytes());
+        }
+        answer
+    }
+
+    /// Why this is not answered: orders take a proof; where there is a secret, so does whatever tells who is in the cluster.
+    fn refusal(&self, asked: Asked<'_>, proof: Option<&Proof>) -> Option<Verdict> {
+        if !is_guarded(asked) {
+            return None;
+        }
+        let verdict = match proof {
+            Some(proof) => self.control.judge(proof, asked),
+            None if asked.method == "GET" && !self.control.is_guarded() => Verdict::Right,
+            None => Verdict::Wrong,
+        };
+        (verdict != Verdict::Right).then_some(verdict)
+    }
+
+    async fn page(&self, asked: Asked<'_>) -> Answer {
+        match (asked.method, asked.path) {
             ("GET", "/alive") => ok(&json!({ "alive": true })),
             ("GET", "/ready") => self.ready(),
             ("GET", "/cluster/members") => ok(&members(&self.node.view())),
@@ -50,24 +83,11 @@ impl Pages {
                 status: StatusCode::OK,
                 body: self.prometheus.page(),
                 content: "text/plain; version=0.0.4",
+                proof: None,
             },
-            ("GET", "/control/challenge") => match self.control.challenge() {
-                Some(challenge) => ok(&json!({ "challenge": challenge })),
-                None => error(
-                    StatusCode::TOO_MANY_REQUESTS,
-                    "too many open challenges; try again in 30 s",
-                ),
-            },
-            ("POST", "/cluster/leave" | "/cluster/down")
-                if !proof.is_some_and(|proof| self.control.allows(proof, path, body)) =>
-            {
-                error(
-                    StatusCode::FORBIDDEN,
-                    "this takes the secret of the cluster (--secret-file)",
-                )
-            }
-            ("POST", "/cluster/leave") => self.leave(body).await,
-            ("POST", "/cluster/down") => self.down(body).await,
+            ("GET", "/control/challenge") => ok(&json!({ "challenge": self.control.challenge() })),
+            ("POST", "/cluster/leave") => self.leave(asked.body).await,
+            ("POST", "/cluster/down") => self.down(asked.body).await,
             ("GET" | "POST", _) => error(StatusCode::NOT_FOUND, "there is no such page"),
             _ => error(StatusCode::METHOD_NOT_ALLOWED, "only GET and POST"),
         }
@@ -88,6 +108,7 @@ impl Pages {
             status: StatusCode::SERVICE_UNAVAILABLE,
             body,
             content: JSON,
+            proof: None,
         }
     }
 
@@ -183,6 +204,26 @@ pub(crate) fn status(state: MemberState) -> &'static str {
     }
 }
 
+/// What tells about others than this node, or changes something.
+fn is_guarded(asked: Asked<'_>) -> bool {
+    let is_order = asked.method == "POST" && matches!(asked.path, "/cluster/leave" | "/cluster/down");
+    is_order || asked.method == "GET" && matches!(asked.path, "/cluster/members" | "/bootstrap/seed-nodes")
+}
+
+fn refuse(verdict: Verdict) -> Answer {
+    match verdict {
+        Verdict::TooMany => error(StatusCode::TOO_MANY_REQUESTS, "too many questions; ask again in 30 s"),
+        Verdict::NoSecretHere => error(
+            StatusCode::FORBIDDEN,
+            "this node has no secret; if it is the one that is meant, ask without --secret-file",
+        ),
+        _ => error(
+            StatusCode::FORBIDDEN,
+            "this takes the secret of the cluster (coord members, leave and down: --secret-file)",
+        ),
+    }
+}
+
 const JSON: &str = "application/json";
 
 fn named(body: &[u8]) -> Result<Option<Address>, Answer> {
@@ -199,6 +240,7 @@ fn ok(body: &Value) -> Answer {
         status: StatusCode::OK,
         body: body.to_string(),
         content: JSON,
+        proof: None,
     }
 }
 
@@ -207,6 +249,7 @@ fn accepted(who: &Address, what: &str) -> Answer {
         status: StatusCode::ACCEPTED,
         body: json!({ "message": format!("{who} {what}") }).to_string(),
         content: JSON,
+        proof: None,
     }
 }
 
@@ -219,5 +262,6 @@ pub(super) fn error(status: StatusCode, message: &str) -> Answer {
         status,
         body: json!({ "message": message }).to_string(),
         content: JSON,
+        proof: None,
     }
 }

@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::pages::{Answer, error};
+use super::proof::Asked;
 use super::{MAX_BODY, PROOF, Pages};
 
 /// How many connections are served at once; the next one waits.
@@ -55,9 +56,13 @@ async fn answer(request: Request<Incoming>, pages: Arc<Pages>) -> Result<Respons
     let answer = match body {
         Ok(Ok(body)) => {
             let proof = head.headers.get(PROOF).and_then(|proof| proof.to_str().ok());
-            pages
-                .answer(&head.method, head.uri.path(), proof, &body.to_bytes())
-                .await
+            let body = body.to_bytes();
+            let asked = Asked {
+                method: head.method.as_str(),
+                path: head.uri.path(),
+                body: &body,
+            };
+            pages.answer(asked, proof).await
         }
         _ => error(StatusCode::BAD_REQUEST, "the body is too long, or does not come"),
     };
@@ -67,7 +72,10 @@ async fn answer(request: Request<Incoming>, pages: Arc<Pages>) -> Result<Respons
 fn response(answer: Answer) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(answer.body)));
     *response.status_mut() = answer.status;
-    let content = HeaderValue::from_static(answer.content);
-    response.headers_mut().insert(CONTENT_TYPE, content);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(answer.content));
+    if let Some(proof) = answer.proof.and_then(|proof| HeaderValue::try_from(proof).ok()) {
+        headers.insert(PROOF, proof);
+    }
     response
 }

@@ -1,8 +1,10 @@
 //! Real `coord node` processes on real stores: started at once, killed, restarted, and without their store.
 
 mod company;
+mod middleman;
 mod pages;
 mod scenes;
+mod secret;
 
 use company::Store;
 

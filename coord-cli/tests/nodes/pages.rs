@@ -37,7 +37,7 @@ pub(crate) async fn request(at: &str, method: &str, path: &str, header: &str) ->
         .map_err(|_| "no answer".to_owned())?
 }
 
-async fn coord(arguments: &[&str]) -> (i32, String, String) {
+pub(crate) async fn coord(arguments: &[&str]) -> (i32, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_coord"))
         .args(arguments)
         .env_remove("COORD_STORE")
@@ -56,13 +56,13 @@ async fn coord(arguments: &[&str]) -> (i32, String, String) {
 }
 
 /// A node with a store of its own, in memory; killed at the end.
-struct Alone {
+pub(crate) struct Alone {
     child: tokio::process::Child,
-    node: String,
-    http: String,
+    pub(crate) node: String,
+    pub(crate) http: String,
 }
 
-async fn alone(more: &[&str]) -> Alone {
+pub(crate) async fn alone(more: &[&str]) -> Alone {
     use tokio::io::AsyncBufReadExt;
     let mut child = Command::new(env!("CARGO_BIN_EXE_coord"))
         .args([
@@ -94,7 +94,7 @@ async fn alone(more: &[&str]) -> Alone {
 }
 
 impl Alone {
-    async fn ready(&self) {
+    pub(crate) async fn ready(&self) {
         eventually(LONG, "ready", async || {
             let (status, body) = request(&self.http, "GET", "/ready", "").await?;
             if status == 200 { Ok(()) } else { Err(body) }
@@ -162,7 +162,7 @@ async fn only_who_knows_the_secret_tells_a_node_what_to_do() {
         assert_eq!(code, 1);
         assert!(says.contains("secret") && !says.contains("guess"), "{says}");
     }
-    let unproven = request(&alone.http, "POST", "/cluster/leave", "coord-proof: a:b\r\n").await;
+    let unproven = request(&alone.http, "POST", "/cluster/leave", "coord-proof: a:b:c\r\n").await;
     assert_eq!(unproven.unwrap().0, 403);
     let (code, _, says) = coord(&["down", "127.0.0.1:1", "--at", &alone.http, "--secret-file", &right]).await;
     assert!(code == 1 && says.contains("no member"), "{says}");
@@ -199,6 +199,37 @@ async fn a_node_that_finds_no_cluster_in_time_gives_up() {
     let (code, _, says) = coord(&arguments).await;
     assert_eq!(code, 75, "{says}");
     assert!(says.contains("only joins"), "{says}");
+}
+
+#[tokio::test]
+async fn a_node_whose_words_nobody_reads_ends_when_told_to() {
+    let (reader, mut words) = std::io::pipe().unwrap();
+    // As much as a pipe takes: the next word has no room.
+    std::io::Write::write_all(&mut words, &[b'x'; 65536]).unwrap();
+    let port = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let http = port.to_string();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_coord"))
+        .args(["node", "--store", "mem://x", "--listen", "127.0.0.1:0", "--http", &http])
+        .stdout(words)
+        .kill_on_drop(true)
+        .spawn()
+        .expect("coord starts");
+    eventually(LONG, "ready", async || {
+        let (status, body) = request(&http, "GET", "/ready", "").await?;
+        if status == 200 { Ok(()) } else { Err(body) }
+    })
+    .await;
+    let pid = child.id().and_then(|pid| rustix::process::Pid::from_raw(pid as i32));
+    rustix::process::kill_process(pid.unwrap(), rustix::process::Signal::TERM).unwrap();
+    let status = tokio::time::timeout(LONG, child.wait())
+        .await
+        .expect("it ends")
+        .unwrap();
+    assert!(status.success(), "it left: {status}");
+    drop(reader);
 }
 
 #[tokio::test]

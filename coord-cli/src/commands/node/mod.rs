@@ -70,6 +70,11 @@ pub(crate) struct Node {
     insecure: bool,
 }
 
+/// How long the last events may take to be told.
+const TOLD_WITHIN: Duration = Duration::from_secs(2);
+/// How long the connection to the store may take to close.
+const CLOSE_WITHIN: Duration = Duration::from_secs(2);
+
 // === impl Node ===
 
 impl Node {
@@ -94,8 +99,6 @@ impl Node {
         let teller = Teller::new(app.out, node.clone(), node_events, &bootstrap);
         let http = pages_listener.as_ref().map(TcpListener::local_addr).transpose();
         let http = http.map_err(|error| Exit::failed(format!("--http: {error}")))?;
-        teller.tell_listening(http).await?;
-
         let leave = Arc::new(Notify::new());
         let pages = Arc::new(Pages {
             node: node.clone(),
@@ -117,19 +120,23 @@ impl Node {
                 () = leave.notified() => {}
                 () = app.out.closed() => {}
             }
-            bootstrap.leave(self.leave_within).await;
-            // Its end is told like everything else.
-            std::future::pending().await
+            let end = bootstrap.leave(self.leave_within).await;
+            // Its end is told like everything else, if anybody reads it.
+            tokio::time::sleep(TOLD_WITHIN).await;
+            Ok(end)
+        };
+        // Also when nobody reads what it tells, it can be asked and told to leave.
+        let telling = async {
+            teller.tell_listening(http).await?;
+            teller.run().await
         };
         let end = tokio::select! {
-            end = teller.run() => end,
+            end = telling => end,
             () = serving => Err(Exit::failed("the web server has ended")),
             end = wanted => end,
         };
         // Nothing is left to give back: a store that is away is no reason to wait.
-        tokio::time::timeout(Duration::from_secs(2), coordinator.close())
-            .await
-            .ok();
+        tokio::time::timeout(CLOSE_WITHIN, coordinator.close()).await.ok();
         match end? {
             End::Left { .. } => Ok(()),
             End::GaveUp(reason) => Err(Exit::not_acquired(format!("no cluster was joined in time: {reason}"))),
@@ -183,14 +190,24 @@ async fn bind(flag: &str, address: SocketAddr) -> Result<TcpListener, Exit> {
     bound.map_err(|error| Exit::failed(format!("{flag} {address}: {error}")))
 }
 
+/// The longest secret: whoever names a larger file has named the wrong one.
+const MAX_SECRET: u64 = 4096;
+
 /// The secret in a file, without its last line break.
 pub(crate) fn read_secret(file: &Path) -> Result<Vec<u8>, Exit> {
-    let file = file.display();
-    let bytes =
-        std::fs::read(file.to_string()).map_err(|error| Exit::usage(format!("--secret-file {file}: {error}")))?;
+    use std::io::Read;
+    let refuse = |why: &dyn std::fmt::Display| Exit::usage(format!("--secret-file {}: {why}", file.display()));
+    let mut bytes = vec![];
+    let read = std::fs::File::open(file).and_then(|open| open.take(MAX_SECRET + 1).read_to_end(&mut bytes));
+    read.map_err(|error| refuse(&error))?;
+    if bytes.len() as u64 > MAX_SECRET {
+        return Err(refuse(&format!(
+            "it is longer than {MAX_SECRET} bytes, which no secret is"
+        )));
+    }
     let secret = bytes.trim_ascii_end().to_vec();
     if secret.is_empty() {
-        return Err(Exit::usage(format!("--secret-file {file}: it is empty")));
+        return Err(refuse(&"it is empty"));
     }
     Ok(secret)
 }
