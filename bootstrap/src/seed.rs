@@ -132,3 +132,36 @@ pub(crate) fn plan(view: &ClusterView, max: usize, parent: &Key, actual: &[Entry
     changes.extend(gone.cloned().map(Change::Remove));
     changes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use coord_api::Version;
+
+    #[test]
+    fn nobody_asks_itself_or_whoever_is_in_another_cluster() {
+        let address = |text: &str| text.parse::<Address>().unwrap();
+        let entry = |value: Bytes, number: u64| Entry {
+            key: Key::new(format!("/seeds/{number}")).unwrap(),
+            value,
+            version: Version::new(number, 1),
+            created: number,
+            lease: None,
+        };
+        let seed = |at: &str, life: u64, cluster: u64| {
+            Seed {
+                node: NodeId::new(address(at), Incarnation(life)),
+                cluster: ClusterId(cluster),
+            }
+            .value()
+        };
+        let entries = [
+            entry(seed("me:1", 1, 7), 1),
+            entry(seed("me:1", 9, 7), 2),
+            entry(seed("other:1", 1, 8), 3),
+            entry("garbage".into(), 4),
+            entry(seed("right:1", 1, 7), 5),
+        ];
+        assert_eq!(contacts(&entries, ClusterId(7), &address("me:1")), [address("right:1")]);
+    }
+}
