@@ -453,3 +453,66 @@ fn who_leaves_is_first_no_contact_then_no_member_and_only_the_last_one_takes_the
         assert!(world.whole().await.is_ok(), "{}", world.describe().await);
     });
 }
+
+impl World {
+    /// A node that hears nothing of the cluster on record, and has for the better part of the time after which it may form
+    /// the next one.
+    async fn listening(&mut self) -> usize {
+        let record = r#"{"cluster":"abc0000001000001","generation":1}"#;
+        self.oracle
+            .create_persistent(&self.key("cluster"), record)
+            .await
+            .unwrap();
+        let node = self.add();
+        self.sleep(REFORM_AFTER * 3 / 4).await;
+        assert_eq!(self.told("Formed"), 0);
+        node
+    }
+
+    /// From now on it has to listen all over again.
+    async fn listens_anew(&self) {
+        let took = self
+            .until("the next generation", async |world: &World| world.told("Formed") == 1)
+            .await;
+        assert!(took >= REFORM_AFTER, "only {took:?} after something was heard");
+    }
+}
+
+#[test]
+fn while_the_store_is_away_nobody_knows_who_was_heard() {
+    play(async |mut world| {
+        let node = world.listening().await;
+        world.nodes[node].faults.next(Operation::Get, Fault::NotSent);
+        let failed = async |world: &World| world.nodes[node].faults.met().values().sum::<u64>() > 0;
+        world.until("a read that fails", failed).await;
+        world.listens_anew().await;
+    });
+}
+
+#[test]
+fn who_holds_the_leaders_entry_between_two_looks_is_heard() {
+    play(async |mut world| {
+        world.listening().await;
+        let (key, grant) = (world.key("leader"), world.oracle.grant(TTL).await.unwrap());
+        world
+            .oracle
+            .create_ephemeral(&key, "somebody", grant.lease)
+            .await
+            .unwrap();
+        world.oracle.revoke(grant.lease).await.unwrap();
+        world.listens_anew().await;
+    });
+}
+
+#[test]
+fn a_record_that_somebody_deletes_is_restored_as_it_was() {
+    play(async |world| {
+        let world = world.grown(2).await;
+        let record = world.record().await;
+        world.oracle.delete(&world.key("cluster"), Expect::Any).await.unwrap();
+        let restored = async |world: &World| world.record().await == record;
+        world.until("the record is back", restored).await;
+        assert_eq!(world.told("Formed"), 1);
+        world.nothing_wrong();
+    });
+}
