@@ -94,3 +94,18 @@ impl Call {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_that_is_refused_leaves_a_write_in_doubt_unknown() {
+        let call = Call::new(&Env::system(), Operation::Create, None, Duration::from_secs(1));
+        assert!(call.refused(&ZkError::Throttled).is_definite());
+        call.sent();
+        assert!(call.refused(&ZkError::Throttled).is_unknown());
+        call.settled();
+        assert!(call.refused(&ZkError::NoAuth).is_definite());
+    }
+}
